@@ -1,0 +1,9 @@
+// One function per folder of the core; each fills the module with that folder's classes.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+void bind_qp(nanobind::module_& module);
+void bind_files(nanobind::module_& module);
+void bind_spaces(nanobind::module_& module);
+void bind_solvers(nanobind::module_& module);

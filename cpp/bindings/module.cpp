@@ -1,0 +1,9 @@
+#include "bindings/bindings.hpp"
+
+NB_MODULE(_core, module) {
+    module.doc() = "The compiled core of maxmargin. Private: use the package's public names.";
+    bind_qp(module);
+    bind_files(module);
+    bind_spaces(module);
+    bind_solvers(module);
+}
