@@ -1,0 +1,80 @@
+# Needs python3 (3.11 or later, with venv), a C++20 compiler and make; everything else goes into .venv.
+#
+#   make demo       train and evaluate a tagger on the bundled data
+#   make test       lint, types, tests and the examples in the docstrings
+#   make sanitize   the tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer (GCC)
+#   make lint       only lint and types
+#   make docs       the documentation, where docs/conf.py exists
+#   make clean      remove everything made here
+#
+# PYTEST_ARGS goes to pytest: make sanitize PYTEST_ARGS="-k chain -x"
+
+PYTHON ?= python3
+VENV   ?= .venv
+CXX    ?= g++
+PYTEST_ARGS ?=
+
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Folders are listed too: their time changes when a file is added or removed.
+SOURCES := $(shell find cpp src -name __pycache__ -prune -o -print) CMakeLists.txt pyproject.toml README.md LICENSE
+# Prints the build and run-time requirements of pyproject.toml, so that they are written in one place only.
+REQUIREMENTS := import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
+                print(*p["build-system"]["requires"], *p["project"]["dependencies"], "cmake", "ninja", sep="\n")
+# No build isolation and a lasting build folder: only what changed is compiled again.
+BUILD := $(PIP) install --no-build-isolation --no-deps
+
+.PHONY: demo test lint sanitize docs clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.installed
+	$(BIN)/python examples/tagger_demo.py
+
+test: lint $(VENV)/.installed
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --doctest-modules --pyargs maxmargin
+
+lint: $(VENV)/.tools
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(VENV)/.tools: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "maxmargin needs Python 3.11 or later: make PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade "pip>=25.1"
+	$(BIN)/python -c '$(REQUIREMENTS)' > $(VENV)/requirements.txt
+	$(PIP) install -r $(VENV)/requirements.txt --group test --group lint
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.tools $(SOURCES)
+	$(BUILD) --force-reinstall -Cbuild-dir="build/{wheel_tag}" .
+	touch $@
+
+# The sanitized build lies in a folder of its own, which PYTHONPATH puts before the plain one in .venv. Python itself
+# is not sanitized, hence the preloading; libstdc++ comes along because ASan must see its exceptions from the start.
+# The sanitizers write past sys.stderr: only --capture=sys lets their reports through.
+SANITIZED := build/sanitized
+RUNTIMES   = $(foreach lib,asan ubsan stdc++,$(realpath $(shell $(CXX) -print-file-name=lib$(lib).so)))
+
+$(SANITIZED)/.installed: $(VENV)/.tools $(SOURCES)
+	rm -rf $(SANITIZED)
+	CXX="$(CXX)" $(BUILD) --target $(SANITIZED) -Cbuild-dir=build/sanitize \
+	  -Ccmake.build-type=RelWithDebInfo -Ccmake.define.MAXMARGIN_SANITIZE=ON .
+	touch $@
+
+sanitize: $(SANITIZED)/.installed
+	PYTHONPATH=$(SANITIZED) LD_PRELOAD="$(strip $(RUNTIMES))" ASAN_OPTIONS=detect_leaks=0 \
+	  UBSAN_OPTIONS=print_stacktrace=1 $(BIN)/python -m pytest -m core --capture=sys $(PYTEST_ARGS)
+
+docs:
+	@if [ -f docs/conf.py ]; then $(MAKE) --no-print-directory docs/_build; \
+	 else echo "docs/conf.py does not exist: the documentation is the pages in docs/"; fi
+
+.PHONY: docs/_build
+docs/_build: $(VENV)/.installed
+	$(PIP) install --group docs
+	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

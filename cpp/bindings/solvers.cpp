@@ -1,0 +1,150 @@
+// Cuts, the oracle cache and working sets for Python.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+
+#include "bindings/arrays.hpp"
+#include "bindings/bindings.hpp"
+#include "solvers/cut_set.hpp"
+#include "solvers/plane_cache.hpp"
+#include "solvers/working_sets.hpp"
+
+using namespace maxmargin;
+using nb::arg;
+
+namespace {
+
+using OptionalDoubles = std::optional<Array1<double>>;
+using OptionalFloats = std::optional<Array1<float>>;
+
+void bind_cuts(nb::module_& m) {
+    nb::class_<CutSet>(m, "CutSet")
+        .def(nb::init<int64_t>(), arg("n_weights"))
+        .def("__len__", &CutSet::size)
+        .def_prop_ro("n_entries", &CutSet::n_entries)
+        .def(
+            "assemble",
+            [](CutSet& self, const PlaneSpace& space, const PlaneBatch& planes, OptionalDoubles sample_weight) {
+                if (sample_weight) require_length("sample_weight", sample_weight->shape(0), space.n_examples());
+                nb::gil_scoped_release release;
+                self.assemble(space, planes, data_or_null(sample_weight));
+            },
+            arg("space"), arg("planes"), arg("sample_weight").none())
+        .def(
+            "load", [](CutSet& self, double loss, Array1<double> sum) { self.load(loss, as_span(sum)); }, arg("loss"), arg("sum"))
+        .def_prop_ro("pending_loss", &CutSet::pending_loss)
+        .def(
+            "pending_dot", [](const CutSet& self, Array1<double> w) { return self.pending_dot(w.data()); }, arg("weights"))
+        .def(
+            "pending_at",
+            [](const CutSet& self, Array1<int64_t> indices) {
+                std::vector<double> out(indices.shape(0));
+                for (size_t j = 0; j < out.size(); ++j) out[j] = self.pending_at(indices(j));
+                return to_numpy(std::move(out));
+            },
+            arg("indices"))
+        .def(
+            "keep",
+            [](CutSet& self, int n_threads) {
+                std::vector<double> row;
+                {
+                    nb::gil_scoped_release release;
+                    row = self.keep(workers(n_threads));
+                }
+                return to_numpy(std::move(row));
+            },
+            arg("n_threads"))
+        .def(
+            "add",
+            [](const CutSet& self, Array1<double> coefficients, Mutable1<double> w, int n_threads) {
+                require_length("coefficients", coefficients.shape(0), self.size());
+                nb::gil_scoped_release release;
+                self.add(as_span(coefficients), w.data(), workers(n_threads));
+            },
+            arg("coefficients"), arg("weights"), arg("n_threads"))
+        .def(
+            "remove", [](CutSet& self, Array1<int64_t> cuts) { self.remove(as_span(cuts)); }, arg("cuts"));
+}
+
+void bind_cache(nb::module_& m) {
+    nb::class_<PlaneCache>(m, "PlaneCache")
+        .def(
+            "__init__", [](PlaneCache* self, std::shared_ptr<PlaneSpace> space, int capacity) { new (self) PlaneCache(space, capacity); },
+            arg("space"), arg("capacity"), nb::keep_alive<1, 2>())
+        .def_prop_ro("n_planes", &PlaneCache::n_planes)
+        .def(
+            "improve",
+            [](const PlaneCache& self, PlaneBatch& found, Array1<int64_t> searched, Array1<double> w) {
+                const std::vector<int32_t> ids(searched.data(), searched.data() + searched.shape(0));
+                return to_numpy(self.improve(found, ids, w.data()));
+            },
+            arg("found"), arg("searched"), arg("weights"))
+        .def("insert", &PlaneCache::insert, arg("planes"), nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "evaluate",
+            [](PlaneCache& self, Array1<double> w, OptionalFloats rounded, int n_threads) {
+                nb::gil_scoped_release release;
+                self.evaluate({w.data(), data_or_null(rounded)}, workers(n_threads));
+            },
+            arg("weights"), arg("rounded").none(), arg("n_threads"))
+        .def(
+            "evaluate_anchor",
+            [](PlaneCache& self, Array1<double> w, OptionalFloats rounded, int n_threads) {
+                nb::gil_scoped_release release;
+                self.evaluate_anchor({w.data(), data_or_null(rounded)}, workers(n_threads));
+            },
+            arg("weights"), arg("rounded").none(), arg("n_threads"))
+        .def("move_anchor", &PlaneCache::move_anchor, arg("t"), nb::call_guard<nb::gil_scoped_release>())
+        .def("best", &PlaneCache::best, arg("t") = 1.0, nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "slope",
+            [](const PlaneCache& self, double t, OptionalDoubles sample_weight) {
+                nb::gil_scoped_release release;
+                return self.slope(t, data_or_null(sample_weight));
+            },
+            arg("t"), arg("sample_weight").none());
+}
+
+void bind_working_sets(nb::module_& m) {
+    nb::class_<WorkingSets::Sweep>(m, "Sweep")
+        .def_ro("gap", &WorkingSets::Sweep::gap)
+        .def_ro("violation", &WorkingSets::Sweep::violation)
+        .def_ro("steps", &WorkingSets::Sweep::steps);
+    nb::class_<WorkingSets>(m, "WorkingSets")
+        .def(
+            "__init__",
+            [](WorkingSets* self, std::shared_ptr<PlaneSpace> space, Array1<double> budgets, bool squared, Array1<int64_t> nonnegative) {
+                require_length("budgets", budgets.shape(0), space->n_examples());
+                for (const int64_t j : as_span(nonnegative))
+                    if (j < 0 || j >= space->n_weights()) throw std::invalid_argument("a non-negative weight is out of range.");
+                const auto C = as_span(budgets);
+                const auto J = as_span(nonnegative);
+                new (self) WorkingSets(space, {C.begin(), C.end()}, squared, {J.begin(), J.end()});
+            },
+            arg("space"), arg("budgets"), arg("squared"), arg("nonnegative"), nb::keep_alive<1, 2>())
+        .def_prop_ro("n_planes", &WorkingSets::n_planes)
+        .def_prop_ro("n_active", &WorkingSets::n_active)
+        .def(
+            "insert", [](WorkingSets& self, const PlaneBatch& planes, Array1<double> w, double epsilon) { return self.insert(planes, w.data(), epsilon); },
+            arg("planes"), arg("weights"), arg("epsilon"))
+        .def(
+            "sweep",
+            [](WorkingSets& self, Array1<int64_t> order, double tolerance, Mutable1<double> w) {
+                nb::gil_scoped_release release;
+                return self.sweep(as_span(order), tolerance, w.data(), workers(1));
+            },
+            arg("order"), arg("tolerance"), arg("weights"))
+        .def("linear_part", &WorkingSets::linear_part)
+        .def(
+            "weights", [](const WorkingSets& self, Mutable1<double> w) { self.weights(w.data()); }, arg("weights"))
+        .def("prune", &WorkingSets::prune, arg("prune_after"));
+}
+
+}  // namespace
+
+void bind_solvers(nb::module_& m) {
+    bind_cuts(m);
+    bind_cache(m);
+    bind_working_sets(m);
+}

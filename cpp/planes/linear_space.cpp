@@ -1,0 +1,276 @@
+#include "planes/linear_space.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace maxmargin {
+
+namespace {
+
+// Rows scored together before their examples are decoded: enough to amortise the calls, few enough to stay in cache.
+constexpr int64_t rows_per_run = 256;
+constexpr int64_t examples_per_chunk = 64;
+// Row scores are computed whole up to this many labels; beyond, only the entries a plane needs.
+constexpr int widest_whole_row = 64;
+
+}  // namespace
+
+struct LinearSpace::Scratch final : PlaneScratch {
+    Parts parts, other_parts;
+    std::vector<int64_t> rows;        // rows whose scores are needed
+    std::vector<int32_t> slot;        // by row of the example: place in rows, or −1
+    std::vector<std::pair<size_t, size_t>> ends;  // by plane: where its node and table parts end
+    std::vector<float> scores32;
+    std::vector<double> scores64;
+};
+
+template <class Scalar>
+struct LinearSpace::PassMemory {
+    std::vector<Scalar> node;
+    std::vector<int32_t> code;
+    SearchMemory<Scalar> search;
+};
+
+LinearSpace::LinearSpace(const Features& features, std::shared_ptr<const Structure> structure, Rescaling rescaling)
+    : PlaneSpace(rescaling), features_(features), structure_(std::move(structure)), stride_(padded_labels(structure_->n_labels())) {}
+
+std::unique_ptr<PlaneScratch> LinearSpace::scratch() const { return std::make_unique<Scratch>(); }
+
+// The slack-rescaled search weighs scores against losses level by level and runs in double only.
+bool LinearSpace::can_round() const { return rescaling() == Rescaling::margin; }
+
+// Scores the rows of examples first … end − 1 (contiguous) and calls found(example, code) for each.
+template <class Scalar, class Found>
+void LinearSpace::search_run(int64_t first, int64_t end, const Scalar* w, const Scalar* table, Search kind,
+                             PassMemory<Scalar>& memory, Found&& found) const {
+    const int64_t begin_row = structure_->rows(first).begin, end_row = structure_->rows(end - 1).end;
+    memory.node.resize((end_row - begin_row) * stride_);
+    score_rows(ScoreTask<Scalar>{&features_, nullptr, begin_row, end_row - begin_row, w, stride_, memory.node.data()});
+    for (int64_t example = first; example < end; ++example) {
+        memory.code.resize(structure_->code_length(example));
+        Scalar* node = memory.node.data() + (structure_->rows(example).begin - begin_row) * stride_;
+        structure_->search(example, PartScores<Scalar>{node, stride_, table}, kind, memory.search, memory.code.data());
+        found(example, memory.code);
+    }
+}
+
+template <class Scalar, class Found>
+void LinearSpace::search_ids(std::span<const int64_t> ids, const Scalar* w, const Scalar* table, Search kind,
+                             PassMemory<Scalar>& memory, Found&& found) const {
+    for (size_t k = 0; k < ids.size();) {
+        size_t next = k + 1;
+        const int64_t begin_row = structure_->rows(ids[k]).begin;
+        while (next < ids.size() && ids[next] == ids[next - 1] + 1 && structure_->rows(ids[next]).end - begin_row <= rows_per_run) ++next;
+        search_run(ids[k], ids[next - 1] + 1, w, table, kind, memory, found);
+        k = next;
+    }
+}
+
+template <class Scalar>
+PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar* w, const Workers& workers) const {
+    std::vector<Scalar> table;
+    structure_->prepare(w + table_start(), stride_, table);
+    const auto n = static_cast<int64_t>(ids.size());
+    const int64_t n_chunks = (n + examples_per_chunk - 1) / examples_per_chunk;
+    std::vector<PlaneBatch> found(n_chunks);
+    std::vector<PassMemory<Scalar>> memory(std::max(workers.n_threads, 1));
+    for_each_chunk(n_chunks, workers, [&](int64_t chunk, int thread) {
+        const int64_t begin = chunk * examples_per_chunk, end = std::min(begin + examples_per_chunk, n);
+        search_ids(ids.subspan(begin, end - begin), w, table.data(), search_kind(), memory[thread],
+                   [&](int64_t example, const std::vector<int32_t>& code) {
+                       if (!structure_->is_truth(example, code.data()))
+                           found[chunk].add(static_cast<int32_t>(example), structure_->loss(example, code.data()), code);
+                   });
+    });
+    PlaneBatch all;
+    for (const PlaneBatch& part : found) all.append(part);
+    return all;
+}
+
+PlaneBatch LinearSpace::separate(std::span<const int64_t> ids, WeightsView w, const Workers& workers) const {
+    return w.rounded && can_round() ? separate_any(ids, w.rounded, workers) : separate_any(ids, w.exact, workers);
+}
+
+template <class Scalar>
+ReducedCut LinearSpace::sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const {
+    std::vector<Scalar> table;
+    structure_->prepare(w + table_start(), stride_, table);
+    // The number of chunks depends on n alone, so that sums are the same for any number of threads.
+    const int64_t n = n_examples(), n_chunks = std::min<int64_t>(64, (n + examples_per_chunk - 1) / examples_per_chunk);
+    std::vector<ReducedCut> partial(n_chunks);
+    std::vector<PassMemory<Scalar>> memory(std::max(workers.n_threads, 1));
+    std::vector<Parts> parts(std::max(workers.n_threads, 1));
+    for_each_chunk(n_chunks, workers, [&](int64_t chunk, int thread) {
+        ReducedCut& cut = partial[chunk];
+        cut.sum.assign(n_weights(), 0.0);
+        const auto add = [&](int64_t example, const std::vector<int32_t>& code) {
+            const double s = sample_weight ? sample_weight[example] : 1.0;
+            if (s == 0.0 || structure_->is_truth(example, code.data())) return;
+            const double delta = structure_->loss(example, code.data());
+            cut.loss += s * delta;
+            ++cut.n_planes;
+            parts[thread].clear();
+            structure_->difference(example, code.data(), parts[thread]);
+            add_parts(parts[thread], s * factor(delta), cut.sum.data());
+        };
+        const int64_t begin = chunk * n / n_chunks, end = (chunk + 1) * n / n_chunks;
+        for (int64_t first = begin; first < end;) {
+            int64_t next = first + 1;
+            const int64_t begin_row = structure_->rows(first).begin;
+            while (next < end && structure_->rows(next).end - begin_row <= rows_per_run) ++next;
+            search_run(first, next, w, table.data(), search_kind(), memory[thread], add);
+            first = next;
+        }
+    });
+    ReducedCut total;
+    total.sum.assign(n_weights(), 0.0);
+    for (const ReducedCut& part : partial) {
+        total.loss += part.loss;
+        total.n_planes += part.n_planes;
+        for (size_t j = 0; j < total.sum.size(); ++j) total.sum[j] += part.sum[j];
+    }
+    return total;
+}
+
+ReducedCut LinearSpace::separate_and_sum(WeightsView w, const double* sample_weight, const Workers& workers) const {
+    return w.rounded && can_round() ? sum_any(w.rounded, sample_weight, workers) : sum_any(w.exact, sample_weight, workers);
+}
+
+std::vector<int32_t> LinearSpace::predict(WeightsView w, const Workers& workers) const {
+    std::vector<double> table;
+    structure_->prepare(w.exact + table_start(), stride_, table);
+    const int64_t n = n_examples(), n_chunks = (n + examples_per_chunk - 1) / examples_per_chunk;
+    std::vector<int64_t> offsets(n + 1, 0);
+    for (int64_t i = 0; i < n; ++i) offsets[i + 1] = offsets[i] + structure_->code_length(i);
+    std::vector<int32_t> codes(offsets[n]);
+    std::vector<PassMemory<double>> memory(std::max(workers.n_threads, 1));
+    for_each_chunk(n_chunks, workers, [&](int64_t chunk, int thread) {
+        const int64_t begin = chunk * examples_per_chunk, end = std::min(begin + examples_per_chunk, n);
+        std::vector<int64_t> ids(end - begin);
+        for (int64_t i = begin; i < end; ++i) ids[i - begin] = i;
+        search_ids(std::span<const int64_t>(ids), w.exact, table.data(), Search::plain, memory[thread],
+                   [&](int64_t example, const std::vector<int32_t>& code) {
+                       std::copy(code.begin(), code.end(), codes.begin() + offsets[example]);
+                   });
+    });
+    return codes;
+}
+
+void LinearSpace::add_parts(const Parts& parts, double a, double* w) const {
+    for (size_t p = 0; p < parts.nodes.size();) {
+        const NodePart& part = parts.nodes[p];
+        const double c = a * part.coefficient;
+        double* base = w + part.label;
+        // A wrong label is two parts of one row: reading its features once for both is most of the cost.
+        if (p + 1 < parts.nodes.size() && parts.nodes[p + 1].row == part.row) {
+            const NodePart& second = parts.nodes[p + 1];
+            const double c2 = a * second.coefficient;
+            const int64_t shift = second.label - part.label;
+            features_.for_each(part.row, [&](int64_t f, double x) {
+                double* at = base + f * stride_;
+                at[0] += c * x;
+                at[shift] += c2 * x;
+            });
+            p += 2;
+        } else {
+            features_.for_each(part.row, [&](int64_t f, double x) { base[f * stride_] += c * x; });
+            ++p;
+        }
+    }
+    double* table = w + table_start();
+    for (const TablePart& part : parts.table) table[part.index] += a * part.coefficient;
+}
+
+void LinearSpace::add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const {
+    Parts& parts = static_cast<Scratch&>(scratch).parts;
+    parts.clear();
+    structure_->difference(example, code.data(), parts);
+    add_parts(parts, a, w);
+}
+
+void LinearSpace::difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
+                                  double* out) const {
+    auto& memory = static_cast<Scratch&>(scratch);
+    const RowRange range = structure_->rows(example);
+    const bool whole_rows = stride_ <= widest_whole_row;
+    const bool rounded = w.rounded && can_round();
+    Parts& parts = memory.parts;
+
+    // All planes' parts first, so that each row is scored once however many planes share it.
+    parts.clear();
+    memory.rows.clear();
+    memory.slot.assign(range.length(), -1);
+    memory.ends.clear();
+    for (const Code code : codes) {
+        structure_->difference(example, code.data(), parts);
+        memory.ends.push_back({parts.nodes.size(), parts.table.size()});
+    }
+    if (whole_rows) {
+        for (const NodePart& part : parts.nodes)
+            if (int32_t& slot = memory.slot[part.row - range.begin]; slot < 0) {
+                slot = static_cast<int32_t>(memory.rows.size());
+                memory.rows.push_back(part.row);
+            }
+        const auto n_rows = static_cast<int64_t>(memory.rows.size());
+        if (rounded) {
+            memory.scores32.resize(n_rows * stride_);
+            score_rows(ScoreTask<float>{&features_, memory.rows.data(), 0, n_rows, w.rounded, stride_, memory.scores32.data()});
+        } else {
+            memory.scores64.resize(n_rows * stride_);
+            score_rows(ScoreTask<double>{&features_, memory.rows.data(), 0, n_rows, w.exact, stride_, memory.scores64.data()});
+        }
+    }
+    const auto node_score = [&](const NodePart& part) -> double {
+        if (!whole_rows) {
+            double sum = 0.0;
+            features_.for_each(part.row, [&](int64_t f, double x) { sum += x * w.exact[f * stride_ + part.label]; });
+            return sum;
+        }
+        const int64_t at = static_cast<int64_t>(memory.slot[part.row - range.begin]) * stride_ + part.label;
+        return rounded ? static_cast<double>(memory.scores32[at]) : memory.scores64[at];
+    };
+    const double* table = w.exact + table_start();
+    size_t node = 0, entry = 0;
+    for (size_t k = 0; k < codes.size(); ++k) {
+        double sum = 0.0;
+        for (; node < memory.ends[k].first; ++node) sum += parts.nodes[node].coefficient * node_score(parts.nodes[node]);
+        for (; entry < memory.ends[k].second; ++entry) sum += parts.table[entry].coefficient * table[parts.table[entry].index];
+        out[k] = sum;
+    }
+}
+
+// ψ·ψ' = Σ x_r·x_r' [same label] over all pairs of node parts + the common table entries (cross terms: rows that differ
+// from the truth interact across positions).
+void LinearSpace::difference_inner(int32_t example, Code code, std::span<const Code> others, PlaneScratch& scratch,
+                                   double* out) const {
+    auto& memory = static_cast<Scratch&>(scratch);
+    Parts& mine = memory.parts;
+    Parts& theirs = memory.other_parts;
+    mine.clear();
+    structure_->difference(example, code.data(), mine);
+    for (size_t k = 0; k < others.size(); ++k) {
+        theirs.clear();
+        structure_->difference(example, others[k].data(), theirs);
+        double sum = 0.0;
+        for (const TablePart& p : mine.table)
+            for (const TablePart& q : theirs.table)
+                if (p.index == q.index) sum += p.coefficient * q.coefficient;
+        for (size_t p = 0; p < mine.nodes.size();) {
+            const int64_t row = mine.nodes[p].row;
+            size_t p_end = p;
+            while (p_end < mine.nodes.size() && mine.nodes[p_end].row == row) ++p_end;
+            for (size_t q = 0; q < theirs.nodes.size();) {
+                const int64_t other_row = theirs.nodes[q].row;
+                double labels = 0.0;
+                for (; q < theirs.nodes.size() && theirs.nodes[q].row == other_row; ++q)
+                    for (size_t i = p; i < p_end; ++i)
+                        if (mine.nodes[i].label == theirs.nodes[q].label) labels += mine.nodes[i].coefficient * theirs.nodes[q].coefficient;
+                if (labels != 0.0) sum += labels * features_.inner(row, other_row);
+            }
+            p = p_end;
+        }
+        out[k] = sum;
+    }
+}
+
+}  // namespace maxmargin

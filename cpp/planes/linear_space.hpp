@@ -1,0 +1,86 @@
+// Planes of a built-in model: linear scores (row features × labels, plus a table) under any structure.
+//
+// Weights: W[feature * stride + label], labels contiguous and padded, then the structure's table. Plane arithmetic is
+// written once over the parts a structure lists.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "planes/plane_space.hpp"
+#include "scores/features.hpp"
+#include "scores/kernels.hpp"
+#include "structures/structure.hpp"
+#include "threads/parallel.hpp"
+
+namespace maxmargin {
+
+// The sum of a full pass: Σ s_i Δ_i and Σ s_i ψ_i over the planes found.
+struct ReducedCut {
+    double loss = 0.0;
+    int64_t n_planes = 0;
+    std::vector<double> sum;
+};
+
+class LinearSpace final : public PlaneSpace {
+  public:
+    LinearSpace(const Features& features, std::shared_ptr<const Structure> structure, Rescaling rescaling);
+
+    int64_t n_examples() const override { return structure_->n_examples(); }
+    int64_t n_weights() const override { return table_start() + structure_->n_table(); }
+    int64_t table_start() const { return features_.n_features * stride_; }
+    int stride() const { return stride_; }
+    const Structure& structure() const { return *structure_; }
+    const Features& features() const { return features_; }
+    std::unique_ptr<PlaneScratch> scratch() const override;
+
+    // The most violated output of each listed example (rescaled as the space is); those that are the truth are left out.
+    PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, const Workers& workers) const;
+    // The same for all examples, summed at once. For few weights: one buffer of n_weights per chunk.
+    ReducedCut separate_and_sum(WeightsView w, const double* sample_weight, const Workers& workers) const;
+    // Best outputs without loss: codes laid end to end, in the order of the examples.
+    std::vector<int32_t> predict(WeightsView w, const Workers& workers) const;
+    // Calls use(example, part scores) in double precision, for what is neither prediction nor training.
+    template <class Use>
+    void with_scores(int64_t example, const double* w, Use&& use) const;
+
+  protected:
+    void difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
+                         double* out) const override;
+    void add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const override;
+    void difference_inner(int32_t example, Code code, std::span<const Code> others, PlaneScratch& scratch,
+                          double* out) const override;
+
+  private:
+    struct Scratch;
+    template <class Scalar>
+    struct PassMemory;
+
+    template <class Scalar, class Found>
+    void search_run(int64_t first, int64_t end, const Scalar* w, const Scalar* table, Search kind, PassMemory<Scalar>& memory, Found&& found) const;
+    template <class Scalar, class Found>
+    void search_ids(std::span<const int64_t> ids, const Scalar* w, const Scalar* table, Search kind, PassMemory<Scalar>& memory, Found&& found) const;
+    template <class Scalar>
+    PlaneBatch separate_any(std::span<const int64_t> ids, const Scalar* w, const Workers& workers) const;
+    template <class Scalar>
+    ReducedCut sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const;
+    Search search_kind() const { return rescaling() == Rescaling::slack ? Search::slack : Search::margin; }
+    bool can_round() const;
+    void add_parts(const Parts& parts, double a, double* w) const;
+
+    Features features_;
+    std::shared_ptr<const Structure> structure_;
+    int stride_;
+};
+
+template <class Use>
+void LinearSpace::with_scores(int64_t example, const double* w, Use&& use) const {
+    std::vector<double> table;
+    structure_->prepare(w + table_start(), stride_, table);
+    const RowRange range = structure_->rows(example);
+    std::vector<double> node(range.length() * stride_);
+    score_rows(ScoreTask<double>{&features_, nullptr, range.begin, range.length(), w, stride_, node.data()});
+    use(PartScores<double>{node.data(), stride_, table.data()});
+}
+
+}  // namespace maxmargin

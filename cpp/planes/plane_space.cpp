@@ -1,0 +1,23 @@
+#include "planes/plane_space.hpp"
+
+namespace maxmargin {
+
+void PlaneSpace::dots(int32_t example, std::span<const Code> codes, std::span<const double> losses, WeightsView w,
+                      PlaneScratch& scratch, double* out) const {
+    difference_dots(example, codes, w, scratch, out);
+    if (rescaling_ == Rescaling::slack)
+        for (size_t k = 0; k < codes.size(); ++k) out[k] *= losses[k];
+}
+
+void PlaneSpace::add(int32_t example, Code code, double loss, double a, double* w, PlaneScratch& scratch) const {
+    add_difference(example, code, a * factor(loss), w, scratch);
+}
+
+void PlaneSpace::inner(int32_t example, Code code, double loss, std::span<const Code> others,
+                       std::span<const double> losses, PlaneScratch& scratch, double* out) const {
+    difference_inner(example, code, others, scratch, out);
+    if (rescaling_ == Rescaling::slack)
+        for (size_t k = 0; k < others.size(); ++k) out[k] *= loss * losses[k];
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,61 @@
+// What a solver may do with planes, knowing nothing of what they stand for.
+//
+// A plane of example i is (Δ, ψ) with value Δ − w·ψ. ψ = δΨ = Ψ(truth) − Ψ(output) under margin rescaling and Δ·δΨ under
+// slack rescaling; the space applies that factor, so solvers never see the difference.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "planes/plane_batch.hpp"
+
+namespace maxmargin {
+
+enum class Rescaling { margin, slack };
+
+// The point in feature space. The float copy is optional and serves to find planes, never to value them.
+struct WeightsView {
+    const double* exact;
+    const float* rounded = nullptr;
+};
+
+// Scratch memory of one thread, made by the space that uses it.
+struct PlaneScratch {
+    virtual ~PlaneScratch() = default;
+};
+
+class PlaneSpace {
+  public:
+    explicit PlaneSpace(Rescaling rescaling) : rescaling_(rescaling) {}
+    virtual ~PlaneSpace() = default;
+
+    virtual int64_t n_examples() const = 0;
+    virtual int64_t n_weights() const = 0;
+    virtual std::unique_ptr<PlaneScratch> scratch() const = 0;
+
+    // out[k] = w·ψ_k for planes of one example.
+    void dots(int32_t example, std::span<const Code> codes, std::span<const double> losses, WeightsView w,
+              PlaneScratch& scratch, double* out) const;
+    // w += a ψ
+    void add(int32_t example, Code code, double loss, double a, double* w, PlaneScratch& scratch) const;
+    // out[k] = ψ·ψ_k for planes of one example.
+    void inner(int32_t example, Code code, double loss, std::span<const Code> others, std::span<const double> losses,
+               PlaneScratch& scratch, double* out) const;
+
+    Rescaling rescaling() const { return rescaling_; }
+    double factor(double loss) const { return rescaling_ == Rescaling::slack ? loss : 1.0; }
+
+  protected:
+    // The same for δΨ, before rescaling.
+    virtual void difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
+                                 double* out) const = 0;
+    virtual void add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const = 0;
+    virtual void difference_inner(int32_t example, Code code, std::span<const Code> others, PlaneScratch& scratch,
+                                  double* out) const = 0;
+
+  private:
+    Rescaling rescaling_;
+};
+
+}  // namespace maxmargin

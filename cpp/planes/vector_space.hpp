@@ -1,0 +1,33 @@
+// Planes of a model written in Python: the sparse difference vector itself is the code.
+//
+// Code: nnz ascending weight numbers, then nnz doubles in 2 · nnz integers. It owns nothing beyond itself, so caches and
+// cuts treat it like any other code.
+#pragma once
+
+#include "planes/plane_space.hpp"
+
+namespace maxmargin {
+
+class VectorSpace final : public PlaneSpace {
+  public:
+    VectorSpace(int64_t n_examples, int64_t n_weights, Rescaling rescaling)
+        : PlaneSpace(rescaling), n_examples_(n_examples), n_weights_(n_weights) {}
+
+    int64_t n_examples() const override { return n_examples_; }
+    int64_t n_weights() const override { return n_weights_; }
+    std::unique_ptr<PlaneScratch> scratch() const override { return std::make_unique<PlaneScratch>(); }
+
+    static std::vector<int32_t> encode(std::span<const int32_t> indices, std::span<const double> values);
+
+  protected:
+    void difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
+                         double* out) const override;
+    void add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const override;
+    void difference_inner(int32_t example, Code code, std::span<const Code> others, PlaneScratch& scratch,
+                          double* out) const override;
+
+  private:
+    int64_t n_examples_, n_weights_;
+};
+
+}  // namespace maxmargin

@@ -1,0 +1,194 @@
+// Compiled once per instruction set with MAXMARGIN_ISA naming it. Includes nothing with inline functions of its own
+// beyond our headers' plain structs: a copy compiled for a newer CPU must not replace one that older CPUs run.
+#include "scores/kernels.hpp"
+
+namespace maxmargin::MAXMARGIN_ISA {
+
+namespace {
+
+#if defined(__GNUC__) || defined(__clang__)
+inline void prefetch(const void* at) { __builtin_prefetch(at); }
+#else
+inline void prefetch(const void*) {}
+#endif
+
+// Weights of rare features are not in any near cache: they are asked for this many features ahead, across row ends.
+constexpr int64_t features_ahead = 32;
+
+template <class Value>
+struct CsrRow {
+    const int32_t* indices;
+    const Value* values;
+    int64_t length;
+    int64_t until_end;  // entries from here to the end of the matrix
+    int64_t feature(int64_t j) const { return indices[j]; }
+    Value value(int64_t j) const { return values[j]; }
+    bool ahead(int64_t j, int64_t& feature) const {
+        if (j + features_ahead >= until_end) return false;
+        feature = indices[j + features_ahead];
+        return true;
+    }
+};
+
+struct OnesRow {
+    const int32_t* indices;
+    int64_t length;
+    int64_t until_end;
+    int64_t feature(int64_t j) const { return indices[j]; }
+    float value(int64_t) const { return 1.0f; }
+    bool ahead(int64_t j, int64_t& feature) const {
+        if (j + features_ahead >= until_end) return false;
+        feature = indices[j + features_ahead];
+        return true;
+    }
+};
+
+template <class Value>
+struct DenseRow {
+    const Value* values;
+    int64_t length;
+    int64_t feature(int64_t j) const { return j; }
+    Value value(int64_t j) const { return values[j]; }
+    bool ahead(int64_t, int64_t&) const { return false; }
+};
+
+// Sums rows of W into Width accumulators that the compiler keeps in registers.
+template <int Width, class Scalar, class Row>
+inline void sum_tile(const Row& row, const Scalar* weights, int stride, Scalar* out) {
+    Scalar sum[Width] = {};
+    for (int64_t j = 0; j < row.length; ++j) {
+        const Scalar x = static_cast<Scalar>(row.value(j));
+        const Scalar* w = weights + row.feature(j) * stride;
+        if (int64_t next; row.ahead(j, next)) {
+            const char* at = reinterpret_cast<const char*>(weights + next * stride);
+            for (int line = 0; line < static_cast<int>(Width * sizeof(Scalar)); line += 64) prefetch(at + line);
+        }
+        for (int k = 0; k < Width; ++k) sum[k] += x * w[k];
+    }
+    for (int k = 0; k < Width; ++k) out[k] = sum[k];
+}
+
+// Four dense rows at once: one accumulator chain per row hides the latency of the additions.
+template <int Width, class Scalar, class Value>
+inline void sum_tile_of_four(const Value* x, int64_t n_features, const Scalar* weights, int stride, Scalar* out) {
+    Scalar sum[4][Width] = {};
+    for (int64_t f = 0; f < n_features; ++f) {
+        const Scalar* w = weights + f * stride;
+        for (int r = 0; r < 4; ++r) {
+            const Scalar v = static_cast<Scalar>(x[r * n_features + f]);
+            for (int k = 0; k < Width; ++k) sum[r][k] += v * w[k];
+        }
+    }
+    for (int r = 0; r < 4; ++r)
+        for (int k = 0; k < Width; ++k) out[r * stride + k] = sum[r][k];
+}
+
+// One label: sixteen partial sums over the features.
+template <class Scalar, class Row>
+inline Scalar dot(const Row& row, const Scalar* weights) {
+    Scalar sum[16] = {};
+    int64_t j = 0;
+    for (; j + 16 <= row.length; j += 16)
+        for (int k = 0; k < 16; ++k) sum[k] += static_cast<Scalar>(row.value(j + k)) * weights[row.feature(j + k)];
+    for (; j < row.length; ++j) sum[j % 16] += static_cast<Scalar>(row.value(j)) * weights[row.feature(j)];
+    for (int half = 8; half > 0; half /= 2)
+        for (int k = 0; k < half; ++k) sum[k] += sum[k + half];
+    return sum[0];
+}
+
+template <class Scalar, class Row>
+inline void score_row(const Row& row, const Scalar* weights, int stride, Scalar* out) {
+    if (stride == 1) {
+        *out = dot(row, weights);
+        return;
+    }
+    int k = 0;
+    for (; k + 32 <= stride; k += 32) sum_tile<32>(row, weights + k, stride, out + k);
+    switch (stride - k) {
+        case 24: sum_tile<24>(row, weights + k, stride, out + k); break;
+        case 16: sum_tile<16>(row, weights + k, stride, out + k); break;
+        case 8: sum_tile<8>(row, weights + k, stride, out + k); break;
+        case 4: sum_tile<4>(row, weights + k, stride, out + k); break;
+        default: break;
+    }
+}
+
+template <class Scalar, class Value>
+void score_dense(const ScoreTask<Scalar>& task, const Value* values) {
+    const int64_t d = task.features->n_features;
+    const int stride = task.stride;
+    int64_t r = 0;
+    const auto start = [&](int64_t i) { return values + (task.rows ? task.rows[i] : task.first_row + i) * d; };
+    if (!task.rows && (stride == 4 || stride == 8))
+        for (; r + 4 <= task.n_rows; r += 4) {
+            if (stride == 4) sum_tile_of_four<4>(start(r), d, task.weights, stride, task.out + r * stride);
+            else sum_tile_of_four<8>(start(r), d, task.weights, stride, task.out + r * stride);
+        }
+    for (; r < task.n_rows; ++r)
+        score_row(DenseRow<Value>{start(r), d}, task.weights, stride, task.out + r * stride);
+}
+
+template <class Scalar, class MakeRow>
+void score_sparse(const ScoreTask<Scalar>& task, MakeRow make_row) {
+    const Features& x = *task.features;
+    for (int64_t r = 0; r < task.n_rows; ++r) {
+        const int64_t row = task.rows ? task.rows[r] : task.first_row + r;
+        const int64_t begin = x.indptr[row];
+        score_row(make_row(begin, x.indptr[row + 1] - begin, x.indptr[x.n_rows] - begin), task.weights, task.stride, task.out + r * task.stride);
+    }
+}
+
+template <class Scalar>
+void score_rows(const ScoreTask<Scalar>& task) {
+    const Features& x = *task.features;
+    if (!x.indptr) {
+        if (x.values32) score_dense(task, x.values32);
+        else score_dense(task, x.values64);
+    } else if (x.values32) {
+        score_sparse(task, [&x](int64_t begin, int64_t length, int64_t until_end) { return CsrRow<float>{x.indices + begin, x.values32 + begin, length, until_end}; });
+    } else if (x.values64) {
+        score_sparse(task, [&x](int64_t begin, int64_t length, int64_t until_end) { return CsrRow<double>{x.indices + begin, x.values64 + begin, length, until_end}; });
+    } else {
+        score_sparse(task, [&x](int64_t begin, int64_t length, int64_t until_end) { return OnesRow{x.indices + begin, length, until_end}; });
+    }
+}
+
+template <int Width, class Scalar>
+inline void max_plus_tile(const Scalar* previous, const Scalar* transition, int n_labels, int stride, Scalar* out) {
+    Scalar best[Width];
+    for (int k = 0; k < Width; ++k) best[k] = previous[0] + transition[k];
+    for (int from = 1; from < n_labels; ++from) {
+        const Scalar* row = transition + from * stride;
+        for (int k = 0; k < Width; ++k) {
+            const Scalar candidate = previous[from] + row[k];
+            best[k] = best[k] < candidate ? candidate : best[k];
+        }
+    }
+    for (int k = 0; k < Width; ++k) out[k] = best[k];
+}
+
+template <class Scalar>
+void max_plus(const Scalar* previous, const Scalar* transition, int n_labels, int stride, Scalar* out) {
+    int k = 0;
+    for (; k + 32 <= stride; k += 32) max_plus_tile<32>(previous, transition + k, n_labels, stride, out + k);
+    switch (stride - k) {
+        case 24: max_plus_tile<24>(previous, transition + k, n_labels, stride, out + k); break;
+        case 16: max_plus_tile<16>(previous, transition + k, n_labels, stride, out + k); break;
+        case 8: max_plus_tile<8>(previous, transition + k, n_labels, stride, out + k); break;
+        case 4: max_plus_tile<4>(previous, transition + k, n_labels, stride, out + k); break;
+        case 1: max_plus_tile<1>(previous, transition + k, n_labels, stride, out + k); break;
+        default: break;
+    }
+}
+
+#define MAXMARGIN_TEXT(name) #name
+#define MAXMARGIN_NAME(name) MAXMARGIN_TEXT(name)
+
+}  // namespace
+
+Kernels table();
+Kernels table() {
+    return {MAXMARGIN_NAME(MAXMARGIN_ISA), score_rows<float>, score_rows<double>, max_plus<float>, max_plus<double>};
+}
+
+}  // namespace maxmargin::MAXMARGIN_ISA

@@ -1,0 +1,45 @@
+// The loops that decide the speed, compiled once per instruction set and chosen when the library is loaded.
+#pragma once
+
+#include <cstdint>
+
+#include "scores/features.hpp"
+
+namespace maxmargin {
+
+// Weights of the rows' block, features × labels with the labels contiguous: W[feature * stride + label].
+template <class Scalar>
+struct ScoreTask {
+    const Features* features;
+    const int64_t* rows;  // n_rows row numbers, or null for first_row, first_row + 1, …
+    int64_t first_row;
+    int64_t n_rows;
+    const Scalar* weights;
+    int stride;  // 1, or a multiple of label_padding
+    Scalar* out; // n_rows × stride
+};
+
+struct Kernels {
+    const char* name;
+    void (*score_rows_float)(const ScoreTask<float>&);
+    void (*score_rows_double)(const ScoreTask<double>&);
+    // out[to] = max_from previous[from] + transition[from * stride + to]
+    void (*max_plus_float)(const float* previous, const float* transition, int n_labels, int stride, float* out);
+    void (*max_plus_double)(const double* previous, const double* transition, int n_labels, int stride, double* out);
+};
+
+const Kernels& kernels();
+
+// One score row is a whole number of vectors; a single label is not padded at all.
+constexpr int padded_labels(int n_labels) { return n_labels == 1 ? 1 : n_labels <= 4 ? 4 : (n_labels + 7) / 8 * 8; }
+
+inline void score_rows(const ScoreTask<float>& task) { kernels().score_rows_float(task); }
+inline void score_rows(const ScoreTask<double>& task) { kernels().score_rows_double(task); }
+inline void max_plus(const float* previous, const float* transition, int n_labels, int stride, float* out) {
+    kernels().max_plus_float(previous, transition, n_labels, stride, out);
+}
+inline void max_plus(const double* previous, const double* transition, int n_labels, int stride, double* out) {
+    kernels().max_plus_double(previous, transition, n_labels, stride, out);
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,173 @@
+#include "solvers/plane_cache.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace maxmargin {
+
+namespace {
+constexpr int64_t examples_per_chunk = 64;
+}
+
+PlaneCache::PlaneCache(std::shared_ptr<const PlaneSpace> space, int capacity)
+    : space_(std::move(space)), capacity_(static_cast<size_t>(capacity)), caches_(space_->n_examples()) {}
+
+// Puts a code in the place of an entry's; codes of another length (sparse vectors) move the ones behind it.
+void PlaneCache::replace(ExampleCache& cache, Entry& entry, Code code) {
+    if (code.size() != entry.length) {
+        const int64_t shift = static_cast<int64_t>(code.size()) - entry.length;
+        const auto begin = cache.codes.begin() + entry.begin;
+        if (shift < 0) cache.codes.erase(begin, begin - shift);
+        else cache.codes.insert(begin, shift, 0);
+        for (Entry& other : cache.entries)
+            if (other.begin > entry.begin) other.begin = static_cast<uint32_t>(other.begin + shift);
+        entry.length = static_cast<uint32_t>(code.size());
+    }
+    std::copy(code.begin(), code.end(), cache.codes.begin() + entry.begin);
+}
+
+void PlaneCache::insert(const PlaneBatch& planes) {
+    ++clock_;
+    for (int64_t k = 0; k < planes.size(); ++k) {
+        ExampleCache& cache = caches_[planes.examples[k]];
+        const Code code = planes.code(k);
+        const double loss = planes.losses[k];
+        const auto same = std::find_if(cache.entries.begin(), cache.entries.end(), [&](const Entry& entry) {
+            const Code other = cache.code(entry);
+            return entry.loss == loss && std::equal(code.begin(), code.end(), other.begin(), other.end());
+        });
+        if (same != cache.entries.end()) {
+            same->last_used = clock_;
+            continue;
+        }
+        if (cache.entries.size() < capacity_) {
+            const auto begin = static_cast<uint32_t>(cache.codes.size());
+            cache.codes.insert(cache.codes.end(), code.begin(), code.end());
+            cache.entries.push_back({loss, 0.0, 0.0, clock_, begin, static_cast<uint32_t>(code.size()), false});
+            ++n_planes_;
+            continue;
+        }
+        Entry& oldest = *std::min_element(cache.entries.begin(), cache.entries.end(),
+                                          [](const Entry& a, const Entry& b) { return a.last_used < b.last_used; });
+        replace(cache, oldest, code);
+        oldest.loss = loss;
+        oldest.last_used = clock_;
+        oldest.has_anchor = false;
+    }
+}
+
+std::vector<int32_t> PlaneCache::improve(PlaneBatch& found, std::span<const int32_t> searched, const double* w) const {
+    const auto scratch = space_->scratch();
+    const auto value_of = [&](int32_t example, Code code, double loss) {
+        double product = 0.0;
+        space_->dots(example, std::span(&code, 1), std::span(&loss, 1), {w}, *scratch, &product);
+        return loss - product;
+    };
+    PlaneBatch better;
+    std::vector<int32_t> improved;
+    int64_t next = 0;
+    for (const int32_t example : searched) {
+        const bool is_found = next < found.size() && found.examples[next] == example;
+        const double reached = is_found ? std::max(0.0, value_of(example, found.code(next), found.losses[next])) : 0.0;
+        const Entry* best = nullptr;
+        // What rounding can do to a value is no proof of anything.
+        double best_value = reached + 1e-9 * (1.0 + std::abs(reached));
+        for (const Entry& entry : caches_[example].entries)
+            if (const double v = value_of(example, caches_[example].code(entry), entry.loss); v > best_value) {
+                best_value = v;
+                best = &entry;
+            }
+        if (best) {
+            improved.push_back(example);
+            better.add(example, best->loss, caches_[example].code(*best));
+        } else if (is_found) {
+            better.add(example, found.losses[next], found.code(next));
+        }
+        next += is_found;
+    }
+    found = std::move(better);
+    return improved;
+}
+
+template <class Store>
+void PlaneCache::value_planes(WeightsView w, const Workers& workers, bool only_new, Store&& store) {
+    struct Memory {
+        std::unique_ptr<PlaneScratch> scratch;
+        std::vector<Code> codes;
+        std::vector<double> losses, products;
+        std::vector<Entry*> entries;
+    };
+    const auto n = static_cast<int64_t>(caches_.size());
+    std::vector<Memory> memories(std::max(workers.n_threads, 1));
+    for (Memory& memory : memories) memory.scratch = space_->scratch();
+    for_each_chunk((n + examples_per_chunk - 1) / examples_per_chunk, workers, [&](int64_t chunk, int thread) {
+        Memory& memory = memories[thread];
+        const int64_t end = std::min((chunk + 1) * examples_per_chunk, n);
+        for (int64_t i = chunk * examples_per_chunk; i < end; ++i) {
+            memory.codes.clear();
+            memory.losses.clear();
+            memory.entries.clear();
+            for (Entry& entry : caches_[i].entries) {
+                if (only_new && entry.has_anchor) continue;
+                memory.codes.push_back(caches_[i].code(entry));
+                memory.losses.push_back(entry.loss);
+                memory.entries.push_back(&entry);
+            }
+            if (memory.codes.empty()) continue;
+            memory.products.resize(memory.codes.size());
+            space_->dots(static_cast<int32_t>(i), memory.codes, memory.losses, w, *memory.scratch, memory.products.data());
+            for (size_t p = 0; p < memory.entries.size(); ++p) store(*memory.entries[p], memory.products[p]);
+        }
+    });
+}
+
+void PlaneCache::evaluate(WeightsView w, const Workers& workers) {
+    value_planes(w, workers, false, [](Entry& entry, double product) { entry.at_w = product; });
+}
+
+void PlaneCache::evaluate_anchor(WeightsView anchor, const Workers& workers) {
+    value_planes(anchor, workers, true, [](Entry& entry, double product) {
+        entry.at_anchor = product;
+        entry.has_anchor = true;
+    });
+}
+
+void PlaneCache::move_anchor(double t) {
+    for (ExampleCache& cache : caches_)
+        for (Entry& entry : cache.entries) entry.at_anchor = (1.0 - t) * entry.at_anchor + t * entry.at_w;
+}
+
+int64_t PlaneCache::best_entry(const ExampleCache& cache, double t) {
+    int64_t best = -1;
+    double best_value = 0.0;
+    for (size_t e = 0; e < cache.entries.size(); ++e)
+        if (const double v = value(cache.entries[e], t); v > best_value) {
+            best_value = v;
+            best = static_cast<int64_t>(e);
+        }
+    return best;
+}
+
+PlaneBatch PlaneCache::best(double t) {
+    ++clock_;
+    PlaneBatch batch;
+    for (size_t i = 0; i < caches_.size(); ++i)
+        if (const int64_t e = best_entry(caches_[i], t); e >= 0) {
+            Entry& entry = caches_[i].entries[e];
+            entry.last_used = clock_;
+            batch.add(static_cast<int32_t>(i), entry.loss, caches_[i].code(entry));
+        }
+    return batch;
+}
+
+double PlaneCache::slope(double t, const double* sample_weight) const {
+    double sum = 0.0;
+    for (size_t i = 0; i < caches_.size(); ++i)
+        if (const int64_t e = best_entry(caches_[i], t); e >= 0) {
+            const Entry& entry = caches_[i].entries[e];
+            sum += (sample_weight ? sample_weight[i] : 1.0) * (entry.at_anchor - entry.at_w);
+        }
+    return sum;
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,70 @@
+// The oracle cache (CP, section 5; SVM-struct's -w 4): the most recently used planes of each example.
+//
+// A cut can be composed from the caches alone. Two products are kept per plane, with the latest weights w it was valued at
+// and with an anchor point, so that the best cached planes anywhere on the line through the two cost no scoring.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "planes/plane_space.hpp"
+#include "threads/parallel.hpp"
+
+namespace maxmargin {
+
+class PlaneCache {
+  public:
+    PlaneCache(std::shared_ptr<const PlaneSpace> space, int capacity);
+
+    // Adds each plane to its example's cache; one already there counts as used, a full cache loses its oldest plane.
+    void insert(const PlaneBatch& planes);
+
+    // Replaces planes found at w by cached ones of the same example that are worth more there, and adds cached ones that are worth
+    // more than 0 where none was found. Returns those examples: their search was not exact.
+    std::vector<int32_t> improve(PlaneBatch& found, std::span<const int32_t> searched, const double* w) const;
+
+    // Products of all planes with w.
+    void evaluate(WeightsView w, const Workers& workers);
+    // Products with the anchor of the planes that have none yet.
+    void evaluate_anchor(WeightsView anchor, const Workers& workers);
+    // anchor ← (1 − t) anchor + t w
+    void move_anchor(double t);
+
+    // The best plane of each example at (1 − t) anchor + t w, as a batch (examples whose best value is ≤ 0 left out). These
+    // planes count as used.
+    PlaneBatch best(double t);
+
+    // d/dt of Σ_i s_i max(0, best value of i) at (1 − t) anchor + t w.
+    double slope(double t, const double* sample_weight) const;
+
+    int64_t n_planes() const { return n_planes_; }
+
+  private:
+    struct Entry {
+        double loss;
+        double at_w;
+        double at_anchor;
+        int64_t last_used;
+        uint32_t begin, length;  // of the code in codes
+        bool has_anchor;
+    };
+    struct ExampleCache {
+        std::vector<Entry> entries;
+        std::vector<int32_t> codes;
+        Code code(const Entry& entry) const { return {codes.data() + entry.begin, entry.length}; }
+    };
+    static double value(const Entry& entry, double t) { return entry.loss - ((1.0 - t) * entry.at_anchor + t * entry.at_w); }
+    static int64_t best_entry(const ExampleCache& cache, double t);  // −1: none is worth more than 0
+    static void replace(ExampleCache& cache, Entry& entry, Code code);
+    template <class Store>
+    void value_planes(WeightsView w, const Workers& workers, bool only_new, Store&& store);
+
+    std::shared_ptr<const PlaneSpace> space_;
+    size_t capacity_;
+    int64_t clock_ = 0;
+    int64_t n_planes_ = 0;
+    std::vector<ExampleCache> caches_;
+};
+
+}  // namespace maxmargin

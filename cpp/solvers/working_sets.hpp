@@ -1,0 +1,77 @@
+// Planes per example with their dual variables: the block problem that n-slack cutting planes and dual coordinate methods
+// share.
+//
+//     hinge           max  Σ α Δ − ½‖w‖²                               Σ_p α_ip ≤ C_i
+//     squared hinge   max  Σ α Δ − ½‖w‖² − Σ_i (Σ_p α_ip)² / 4C_i      no upper bound
+//     α ≥ 0,  w = Σ α ψ + μ,  μ_j ≥ 0 on the non-negative weights and 0 elsewhere
+//
+// A visit values one example's planes at w, solves their small QP exactly and writes w once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "planes/plane_space.hpp"
+#include "threads/parallel.hpp"
+
+namespace maxmargin {
+
+class WorkingSets {
+  public:
+    // budgets: C_i = C s_i. An example with C_i = 0 never gets a plane.
+    WorkingSets(std::shared_ptr<const PlaneSpace> space, std::vector<double> budgets, bool squared, std::vector<int64_t> nonnegative);
+
+    // Adds the planes whose value at w exceeds what their example already pays by more than epsilon. Returns how many.
+    int64_t insert(const PlaneBatch& planes, const double* w, double epsilon);
+
+    struct Sweep {
+        double gap = 0.0;       // Σ over blocks of the block's own duality gap when it was visited
+        double violation = 0.0; // the largest block gap per unit of C_i
+        int64_t steps = 0;      // SMO steps
+    };
+    // Visits the listed examples in turn; each block is solved to tolerance × C_i.
+    Sweep sweep(std::span<const int64_t> order, double tolerance, double* w, const Workers& workers);
+
+    // Σ α Δ − the quadratic term of the squared hinge: the dual is this − ½‖w‖².
+    double linear_part() const;
+    // w recomputed from the planes and α.
+    void weights(double* w) const;
+
+    // Called once per QP: drops planes whose α has been 0 in the last prune_after of them. Returns how many.
+    int64_t prune(int64_t prune_after);
+
+    int64_t n_planes() const { return n_planes_; }
+    int64_t n_active() const;
+
+  private:
+    struct Entry {
+        double loss;
+        int64_t idle;  // QPs since α was positive
+        uint32_t begin, length;
+    };
+    struct Block {
+        std::vector<Entry> entries;
+        std::vector<double> alpha;
+        std::vector<double> gram;  // entries × entries
+        std::vector<int32_t> codes;
+        Code code(size_t e) const { return {codes.data() + entries[e].begin, entries[e].length}; }
+    };
+    struct Memory;
+
+    void value_block(int64_t example, const double* w, Memory& memory) const;
+    void move(int64_t example, double* w, Memory& memory);
+    void add_plane(int64_t example, double loss, Code code, Memory& memory);
+    void erase(Block& block, const std::vector<bool>& drop);
+
+    std::shared_ptr<const PlaneSpace> space_;
+    std::vector<double> budgets_;
+    bool squared_;
+    std::vector<int64_t> nonnegative_;
+    std::vector<double> unclipped_;  // (Σ α ψ)_j for j in nonnegative_
+    std::vector<Block> blocks_;
+    int64_t n_planes_ = 0;
+};
+
+}  // namespace maxmargin

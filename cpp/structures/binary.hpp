@@ -1,0 +1,49 @@
+// Two classes, Ψ(x, y) = ½ y x with y = ±1 (CP, section 2; SVM-perf). Codes: −1 or +1. One label column, no table.
+#pragma once
+
+#include "structures/structure.hpp"
+
+namespace maxmargin {
+
+class Binary final : public Structure {
+  public:
+    // truth: n signs, or null when only prediction is asked for. cost[0]: a −1 taken for +1; cost[1]: a +1 taken for −1.
+    Binary(int64_t n, const int32_t* truth, double cost_of_negative, double cost_of_positive)
+        : n_(n), truth_(truth), cost_{cost_of_negative, cost_of_positive} {}
+
+    int64_t n_examples() const override { return n_; }
+    int n_labels() const override { return 1; }
+    int64_t n_table() const override { return 0; }
+    RowRange rows(int64_t example) const override { return {example, example + 1}; }
+    int64_t code_length(int64_t) const override { return 1; }
+
+    void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>&, int32_t* code) const override {
+        *code = best(example, *scores.node, kind);
+    }
+    void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>&, int32_t* code) const override {
+        *code = best(example, *scores.node, kind);
+    }
+    bool is_truth(int64_t example, const int32_t* code) const override { return *code == truth_[example]; }
+    double loss(int64_t example, const int32_t* code) const override { return is_truth(example, code) ? 0.0 : cost(example); }
+    // ½ y x − ½ (−y) x = y x
+    void difference(int64_t example, const int32_t* code, Parts& parts) const override {
+        if (!is_truth(example, code)) parts.nodes.push_back({example, 0, static_cast<double>(truth_[example])});
+    }
+
+  private:
+    double cost(int64_t example) const { return cost_[truth_[example] > 0]; }
+
+    // The wrong label wins when its plane's value is positive: Δ − y s (margin) or Δ (1 − y s) (slack).
+    int32_t best(int64_t example, double score, Search kind) const {
+        if (kind == Search::plain) return score > 0.0 ? 1 : -1;
+        const double margin = truth_[example] * score;
+        const double value = kind == Search::margin ? cost(example) - margin : cost(example) * (1.0 - margin);
+        return value > 0.0 ? -truth_[example] : truth_[example];
+    }
+
+    int64_t n_;
+    const int32_t* truth_;
+    double cost_[2];
+};
+
+}  // namespace maxmargin

@@ -1,0 +1,79 @@
+// Label sequences with first-order transitions: Ψ = Σ_t x_t ⊗ e_{y_t} + transition counts (+ start and stop labels).
+//
+// Codes: one label per row. Table: transition from · n_labels + to, then n_labels start and n_labels stop weights if
+// has_ends.
+#pragma once
+
+#include <vector>
+
+#include "structures/structure.hpp"
+
+namespace maxmargin {
+
+struct ChainData {
+    int64_t n_examples = 0;
+    const int64_t* offsets = nullptr;  // n_examples + 1 row numbers
+    int n_labels = 0;
+    bool has_ends = false;
+    const int32_t* truth = nullptr;       // one label per row, or null for prediction only
+    const uint8_t* forbidden = nullptr;   // n_labels × n_labels, nonzero where from → to is illegal, or null
+    NodeLoss loss;
+    double loss_step = 0.0;  // every node loss is a multiple of this; 0 where slack rescaling is not asked for
+};
+
+class Chain final : public Structure {
+  public:
+    explicit Chain(const ChainData& data);
+
+    int64_t n_examples() const override { return data_.n_examples; }
+    int n_labels() const override { return data_.n_labels; }
+    int64_t n_table() const override { return table_size(); }
+    RowRange rows(int64_t example) const override { return {data_.offsets[example], data_.offsets[example + 1]}; }
+    int64_t code_length(int64_t example) const override { return rows(example).length(); }
+
+    void prepare(const float* table, int stride, std::vector<float>& out) const override { prepare_any(table, stride, out); }
+    void prepare(const double* table, int stride, std::vector<double>& out) const override { prepare_any(table, stride, out); }
+    void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>& memory, int32_t* code) const override;
+    void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>& memory, int32_t* code) const override;
+    bool is_truth(int64_t example, const int32_t* code) const override;
+    double loss(int64_t example, const int32_t* code) const override;
+    void difference(int64_t example, const int32_t* code, Parts& parts) const override;
+
+    // out[t, label] = the best score of any legal sequence that has this label at t.
+    void max_marginals(int64_t example, PartScores<double> scores, double* out) const;
+    // The k best legal sequences, best first; fewer where fewer exist. codes: k × length, scores: k. Returns how many.
+    int64_t k_best(int64_t example, PartScores<double> scores, int64_t k, int32_t* codes, double* values) const;
+
+  private:
+    int64_t table_size() const {
+        const int64_t k = data_.n_labels;
+        return k * k + (data_.has_ends ? 2 * k : 0);
+    }
+    const int32_t* truth(int64_t example) const { return data_.truth + data_.offsets[example]; }
+
+    // The prepared table: n_labels rows of transitions, −∞ where forbidden and in the padding; then start and stop scores.
+    template <class Scalar>
+    struct Prepared {
+        const Scalar* transition;
+        const Scalar* start;
+        const Scalar* stop;
+    };
+    template <class Scalar>
+    Prepared<Scalar> prepared(PartScores<Scalar> scores) const {
+        const Scalar* start = scores.table + static_cast<int64_t>(data_.n_labels) * scores.stride;
+        return {scores.table, start, start + scores.stride};
+    }
+    template <class Scalar>
+    void prepare_any(const Scalar* table, int stride, std::vector<Scalar>& out) const;
+    template <class Scalar>
+    void add_loss(int64_t example, PartScores<Scalar> scores) const;
+    template <class Scalar>
+    void viterbi(RowRange rows, PartScores<Scalar> scores, std::vector<Scalar>& alpha, int32_t* code) const;
+    // structures/chain_slack.cpp
+    void search_slack(int64_t example, PartScores<double> scores, int32_t* code) const;
+    double path_score(RowRange rows, PartScores<double> scores, const int32_t* code) const;
+
+    ChainData data_;
+};
+
+}  // namespace maxmargin

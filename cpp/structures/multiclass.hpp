@@ -1,0 +1,64 @@
+// One of k classes, Ψ(x, y) = x ⊗ e_y (Crammer-Singer; CP, section 2). Codes: the class number. No table.
+#pragma once
+
+#include "structures/structure.hpp"
+
+namespace maxmargin {
+
+class Multiclass final : public Structure {
+  public:
+    Multiclass(int64_t n, int n_labels, const int32_t* truth, NodeLoss loss)
+        : n_(n), n_labels_(n_labels), truth_(truth), loss_(loss) {}
+
+    int64_t n_examples() const override { return n_; }
+    int n_labels() const override { return n_labels_; }
+    int64_t n_table() const override { return 0; }
+    RowRange rows(int64_t example) const override { return {example, example + 1}; }
+    int64_t code_length(int64_t) const override { return 1; }
+
+    void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>&, int32_t* code) const override {
+        *code = best(example, scores.node, kind);
+    }
+    void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>&, int32_t* code) const override {
+        *code = best(example, scores.node, kind);
+    }
+    bool is_truth(int64_t example, const int32_t* code) const override { return *code == truth_[example]; }
+    double loss(int64_t example, const int32_t* code) const override { return loss_(example, truth_[example], *code, n_labels_); }
+    void difference(int64_t example, const int32_t* code, Parts& parts) const override {
+        if (is_truth(example, code)) return;
+        parts.nodes.push_back({example, truth_[example], 1.0});
+        parts.nodes.push_back({example, *code, -1.0});
+    }
+
+  private:
+    // Ties with the truth go to the truth: a plane of value 0 is worth nothing.
+    template <class Scalar>
+    int32_t best(int64_t example, const Scalar* scores, Search kind) const {
+        if (kind == Search::plain) {
+            int32_t label = 0;
+            for (int32_t k = 1; k < n_labels_; ++k)
+                if (scores[k] > scores[label]) label = k;
+            return label;
+        }
+        const int32_t truth = truth_[example];
+        int32_t label = truth;
+        double best_value = 0.0;
+        for (int32_t k = 0; k < n_labels_; ++k) {
+            const double delta = loss_(example, truth, k, n_labels_);
+            const double difference = static_cast<double>(scores[k]) - static_cast<double>(scores[truth]);
+            const double value = kind == Search::margin ? delta + difference : delta * (1.0 + difference);
+            if (value > best_value) {
+                best_value = value;
+                label = k;
+            }
+        }
+        return label;
+    }
+
+    int64_t n_;
+    int n_labels_;
+    const int32_t* truth_;
+    NodeLoss loss_;
+};
+
+}  // namespace maxmargin

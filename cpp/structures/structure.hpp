@@ -1,0 +1,90 @@
+// What an output is: its code, its loss, its parts, and how the best one is found from part scores.
+//
+// Part scores come in two blocks: node scores, a row of n_labels numbers for each feature row of the example, and a
+// table of tied numbers (transitions and the like). Where they come from is not known here.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace maxmargin {
+
+// Which output is searched: the best score; the best score + loss; the best loss · (1 + score − score of the truth).
+enum class Search { plain, margin, slack };
+
+template <class Scalar>
+struct PartScores {
+    Scalar* node;  // rows of the example × stride; search may overwrite them
+    int stride;
+    const Scalar* table;  // as laid out by Structure::prepare
+};
+
+// coefficient × (features of row, placed at label)
+struct NodePart {
+    int64_t row;
+    int32_t label;
+    double coefficient;
+};
+
+// coefficient × (table weight number index)
+struct TablePart {
+    int64_t index;
+    double coefficient;
+};
+
+struct Parts {
+    std::vector<NodePart> nodes;  // parts of one row stand together
+    std::vector<TablePart> table;
+    void clear() {
+        nodes.clear();
+        table.clear();
+    }
+};
+
+// Per-thread memory for searches, grown as needed.
+template <class Scalar>
+struct SearchMemory {
+    std::vector<Scalar> scores;
+};
+
+struct RowRange {
+    int64_t begin, end;
+    int64_t length() const { return end - begin; }
+};
+
+class Structure {
+  public:
+    virtual ~Structure() = default;
+    virtual int64_t n_examples() const = 0;
+    virtual int n_labels() const = 0;
+    virtual int64_t n_table() const = 0;
+    virtual RowRange rows(int64_t example) const = 0;
+    virtual int64_t code_length(int64_t example) const = 0;
+
+    // Lays the table weights out for the decoder, once for many searches.
+    virtual void prepare(const float* table, int stride, std::vector<float>& prepared) const { (void)table, (void)stride, (void)prepared; }
+    virtual void prepare(const double* table, int stride, std::vector<double>& prepared) const { (void)table, (void)stride, (void)prepared; }
+
+    virtual void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>& memory, int32_t* code) const = 0;
+    virtual void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>& memory, int32_t* code) const = 0;
+
+    // Needs the truth. is_truth answers whether ψ vanishes.
+    virtual bool is_truth(int64_t example, const int32_t* code) const = 0;
+    virtual double loss(int64_t example, const int32_t* code) const = 0;
+    // The parts of Ψ(truth) − Ψ(code).
+    virtual void difference(int64_t example, const int32_t* code, Parts& parts) const = 0;
+};
+
+// Loss of giving row r the label ȳ where y is true: weight[r] · cost[y][ȳ]; a missing table means 0/1, missing weights 1.
+struct NodeLoss {
+    const double* cost = nullptr;    // n_labels × n_labels, zero diagonal
+    const double* weight = nullptr;  // one per row
+
+    double operator()(int64_t row, int32_t truth, int32_t label, int n_labels) const {
+        const double base = cost ? cost[static_cast<int64_t>(truth) * n_labels + label] : truth != label ? 1.0 : 0.0;
+        return weight ? weight[row] * base : base;
+    }
+};
+
+}  // namespace maxmargin

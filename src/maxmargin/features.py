@@ -1,0 +1,100 @@
+"""Features of tokens, for tagging."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+
+def word_shape(word: str) -> str:
+    """Return the pattern of a word: capitals as X, other letters as x, digits as d, runs shortened to one.
+
+    Examples
+    --------
+    >>> from maxmargin.features import word_shape
+    >>> [word_shape(word) for word in ["Boeing", "747", "U.S.", "e-mail"]]
+    ['Xx', 'd', 'X.X.', 'x-x']
+    """
+    return "".join(kind for kind, _ in groupby(map(_kind, word)))
+
+
+def token_features(
+    words: Sequence[str], pos: Sequence[str] | None = None, *, max_affix: int | None = 4, window: int = 1
+) -> list[list[str]]:
+    """Describe every word of a sentence by strings, ready for `ChainSVM`.
+
+    Each token gets a constant (``bias``), its lower-cased word, its shape (see `word_shape`), its prefixes
+    and suffixes, marks for a digit or a hyphen inside, and the words and shapes of its neighbours.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The words of one sentence.
+    pos : sequence of str, optional
+        Part-of-speech tags of the words, used as features where given, alone and in adjacent pairs.
+    max_affix : int or None, default=4
+        Longest prefix and suffix, in characters.  None takes all, up to the whole word; 0 takes none.
+    window : int, default=1
+        How many neighbours on each side are looked at.
+
+    Returns
+    -------
+    list of list of str
+        One list per word, without repetitions.
+
+    Examples
+    --------
+    >>> from maxmargin.features import token_features
+    >>> for features in token_features(["He", "ran"], max_affix=2):
+    ...     print(" ".join(features))
+    bias w=he shape=Xx prefix=h suffix=e prefix=he suffix=he [-1]outside w[+1]=ran shape[+1]=x
+    bias w=ran shape=x prefix=r suffix=n prefix=ra suffix=an w[-1]=he shape[-1]=Xx [+1]outside
+    """
+    if isinstance(words, str):
+        raise ValueError(f"words must be a sequence of words, found the string {words!r}: split it first")
+    if max_affix is not None and max_affix < 0:
+        raise ValueError(f"max_affix must be None or at least 0, found {max_affix}")
+    if window < 0:
+        raise ValueError(f"window must be at least 0, found {window}")
+    if pos is not None and len(pos) != len(words):
+        raise ValueError(
+            f"pos has {len(pos)} tags but words has {len(words)} words: every word needs one tag"
+        )
+
+    lower = [word.lower() for word in words]
+    shapes = [word_shape(word) for word in words]
+    sentence = []
+    for i, word in enumerate(lower):
+        features = ["bias", f"w={word}", f"shape={shapes[i]}"]
+        longest = len(word) if max_affix is None else min(max_affix, len(word))
+        for length in range(1, longest + 1):
+            features += [f"prefix={word[:length]}", f"suffix={word[-length:]}"]
+        if any(character.isdigit() for character in word):
+            features.append("has-digit")
+        if "-" in word:
+            features.append("has-hyphen")
+        for offset in range(-window, window + 1):
+            j = i + offset
+            if offset == 0:
+                continue
+            if 0 <= j < len(words):
+                features += [f"w[{offset:+}]={lower[j]}", f"shape[{offset:+}]={shapes[j]}"]
+            else:
+                features.append(f"[{offset:+}]outside")
+        if pos is not None:
+            features += _pos_features(pos, i, window)
+        sentence.append(features)
+    return sentence
+
+
+def _pos_features(pos: Sequence[str], i: int, window: int) -> list[str]:
+    first, last = max(0, i - window), min(len(pos), i + window + 1)
+    alone = [f"pos[{j - i:+}]={pos[j]}" for j in range(first, last)]
+    pairs = [f"pos[{j - i:+}..]={pos[j]} {pos[j + 1]}" for j in range(first, last - 1)]
+    return alone + pairs
+
+
+def _kind(character: str) -> str:
+    if character.isupper():
+        return "X"
+    if character.isalpha():
+        return "x"
+    return "d" if character.isdigit() else character

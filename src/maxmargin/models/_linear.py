@@ -1,0 +1,118 @@
+"""What the built-in models share: linear scores of feature rows × labels, and where the weights lie."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin import _core
+from maxmargin.problem import FloatArray, IntArray, LinearProblem
+
+
+class LinearModel(ABC):
+    """Scores = row features × labels (+ a table of tied weights); the structure is a subclass's.
+
+    Parameters
+    ----------
+    nonnegative : mapping of str to boolean array, optional
+        For each named block of weights, which of them must stay ≥ 0.
+    """
+
+    cheap_oracle = True
+    abilities: frozenset[str] = frozenset({"max_oracle", "slack_oracle"})
+
+    def __init__(self, nonnegative: Mapping[str, ArrayLike] | None = None) -> None:
+        self.nonnegative = nonnegative
+        self.n_labels = 0
+        self.n_features = 0
+
+    @abstractmethod
+    def bind(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        rescaling: str = "margin",
+        n_jobs: int = 1,
+    ) -> LinearProblem:
+        """Return the training problem of this model on these data."""
+
+    @property
+    @abstractmethod
+    def table_blocks(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the table's blocks, in their order."""
+
+    @property
+    def _rows(self) -> int:
+        """How many label columns the emission weights have."""
+        return self.n_labels
+
+    @property
+    def n_weights(self) -> int:
+        """The length of w."""
+        table = sum(int(np.prod(shape)) for shape in self.table_blocks.values())
+        return self.n_features * _core.padded_labels(self._rows) + table
+
+    def blocks(self, w: FloatArray) -> dict[str, NDArray[np.float64]]:
+        """Name the parts of a weight vector: ``coef`` (labels × features) and the table's blocks, as views.
+
+        Writing to a view writes to ``w``.
+        """
+        stride = _core.padded_labels(self._rows)
+        start = self.n_features * stride
+        parts = {"coef": w[:start].reshape(self.n_features, stride)[:, : self._rows].T}
+        for name, shape in self.table_blocks.items():
+            end = start + int(np.prod(shape))
+            parts[name] = w[start:end].reshape(shape)
+            start = end
+        return parts
+
+    def join(self, **blocks: ArrayLike) -> FloatArray:
+        """Return the weight vector with the given blocks; the inverse of :meth:`blocks`."""
+        w = np.zeros(self.n_weights)
+        views = self.blocks(w)
+        for name, value in blocks.items():
+            views[name][...] = value
+        return w
+
+    def _nonnegative_ids(self) -> IntArray:
+        if not self.nonnegative:
+            return np.zeros(0, np.int64)
+        numbers = self.blocks(np.arange(self.n_weights, dtype=np.float64))
+        chosen = []
+        for name, mask in self.nonnegative.items():
+            if name not in numbers:
+                raise ValueError(f"nonnegative names the block '{name}'; the blocks are {sorted(numbers)}.")
+            mask = np.broadcast_to(np.asarray(mask, dtype=bool), numbers[name].shape)
+            chosen.append(numbers[name][mask])
+        return np.sort(np.concatenate(chosen)).astype(np.int64)
+
+
+def check_sample_weight(sample_weight: ArrayLike | None, n_examples: int) -> FloatArray | None:
+    """Return s_i as float64, or None where all are 1."""
+    if sample_weight is None:
+        return None
+    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_examples,):
+        raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_examples},): one number for each example.")
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if len(bad):
+        raise ValueError(f"sample_weight[{bad[0]}] is {weights[bad[0]]}; weights must be finite and ≥ 0.")
+    return None if np.all(weights == 1.0) else weights
+
+
+def check_cost_matrix(cost: ArrayLike, n_labels: int) -> FloatArray:
+    """Return a loss matrix Δ(true, predicted) as float64: finite, ≥ 0, zero on the diagonal."""
+    matrix = np.ascontiguousarray(cost, dtype=np.float64)
+    if matrix.shape != (n_labels, n_labels):
+        raise ValueError(f"cost has shape {matrix.shape}, expected ({n_labels}, {n_labels}): true label × predicted label.")
+    if not np.all(np.isfinite(matrix)) or np.any(matrix < 0):
+        raise ValueError("cost must hold finite numbers ≥ 0.")
+    if np.any(np.diag(matrix) != 0):
+        raise ValueError("cost must be 0 on the diagonal: the right label costs nothing.")
+    return matrix

@@ -1,0 +1,59 @@
+"""Two classes: Ψ(x, y) = ½ y x with y = ±1 (CP, section 2; the problem of SVM-perf and LIBLINEAR -s 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin import _core
+from maxmargin.models._features import core_features
+from maxmargin.models._linear import LinearModel, check_cost_matrix, check_sample_weight
+from maxmargin.problem import FloatArray, LinearProblem
+
+
+class Binary(LinearModel):
+    """The two-class model.
+
+    Parameters
+    ----------
+    cost : (2, 2) array, optional
+        Δ(true, predicted), classes in the order −1, +1; 0/1 by default.
+    nonnegative : mapping, optional
+        ``{"coef": mask}``: weights that must stay ≥ 0.
+    """
+
+    def __init__(self, cost: ArrayLike | None = None, nonnegative: Mapping[str, ArrayLike] | None = None) -> None:
+        super().__init__(nonnegative)
+        self.cost = cost
+        self.n_labels = 2
+
+    @property
+    def _rows(self) -> int:
+        return 1
+
+    @property
+    def table_blocks(self) -> dict[str, tuple[int, ...]]:
+        """There is no table."""
+        return {}
+
+    def bind(
+        self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None, rescaling: str = "margin", n_jobs: int = 1
+    ) -> LinearProblem:
+        """Return the training problem; ``X`` is a matrix, ``Y`` holds −1 and +1."""
+        y = np.ascontiguousarray(Y, dtype=np.int32)
+        if y.shape != (X.shape[0],) or not np.all(np.abs(y) == 1):
+            raise ValueError(f"Y must hold {X.shape[0]} labels, each −1 or +1.")
+        cost = check_cost_matrix(self.cost if self.cost is not None else 1.0 - np.eye(2), 2)
+        self.n_features = X.shape[1]
+        structure = _core.Binary(len(y), y, cost[0, 1], cost[1, 0])
+        space = _core.LinearSpace(core_features(X), structure, rescaling)
+        weights = check_sample_weight(sample_weight, len(y))
+        return LinearProblem(space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle)
+
+    def predict(self, X: Any, w: FloatArray, n_jobs: int = 1) -> NDArray[np.int32]:
+        """Return the sign of each row's score; 0 counts as −1."""
+        space = _core.LinearSpace(core_features(X), _core.Binary(X.shape[0], None), "margin")
+        return space.predict(w, n_jobs)

@@ -1,0 +1,178 @@
+"""Label sequences: Ψ = Σ_t x_t ⊗ e_{y_t} + transition counts, Hamming loss (CP, section 2; SVM-hmm)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin import _core
+from maxmargin.models._features import core_features
+from maxmargin.models._linear import LinearModel, check_cost_matrix, check_sample_weight
+from maxmargin.models._sequences import Sequences
+from maxmargin.problem import FloatArray, LinearProblem
+
+
+class Chain(LinearModel):
+    """The first-order chain.
+
+    Parameters
+    ----------
+    n_labels : int
+        k, the number of labels.
+    ends : bool, default False
+        Whether first and last labels have weights of their own (``start``, ``stop``).
+    cost : (k, k) array or (k,) array, optional
+        Loss of a wrong token: Δ(true, predicted), or a weight for each true label; 1 by default. A sequence's loss is the
+        sum over its tokens.
+    token_weight : list of arrays, optional
+        A loss weight for each token of each training sequence, multiplied with ``cost``.
+    forbidden : iterable of (from, to), optional
+        Transitions no output may contain, in training or prediction.
+    nonnegative : mapping, optional
+        ``{"coef": mask, "transition": mask, …}``: weights that must stay ≥ 0.
+    """
+
+    cheap_oracle = False
+
+    def __init__(
+        self,
+        n_labels: int,
+        *,
+        ends: bool = False,
+        cost: ArrayLike | None = None,
+        token_weight: Sequence[ArrayLike] | None = None,
+        forbidden: Sequence[tuple[int, int]] | None = None,
+        nonnegative: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        super().__init__(nonnegative)
+        self.n_labels = n_labels
+        self.ends = ends
+        self.cost = cost
+        self.token_weight = token_weight
+        self.forbidden = forbidden
+
+    @property
+    def table_blocks(self) -> dict[str, tuple[int, ...]]:
+        """``transition`` (from × to) and, with ``ends``, ``start`` and ``stop``."""
+        k = self.n_labels
+        return {"transition": (k, k)} | ({"start": (k,), "stop": (k,)} if self.ends else {})
+
+    def bind(
+        self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None, rescaling: str = "margin", n_jobs: int = 1
+    ) -> LinearProblem:
+        """Return the training problem; ``X`` is a list of matrices or Sequences, ``Y`` a list of label-number arrays."""
+        data = X if isinstance(X, Sequences) else Sequences.stack(X)
+        if len(Y) != len(data):
+            raise ValueError(f"Y has {len(Y)} sequences but X has {len(data)}.")
+        for i, (labels, length) in enumerate(zip(Y, data.lengths, strict=True)):
+            if len(labels) != length:
+                raise ValueError(f"y[{i}] has {len(labels)} labels but X[{i}] has {length} rows: every token needs one label.")
+        y = np.concatenate([np.asarray(labels, dtype=np.int32) for labels in Y])
+        forbidden = self._forbidden_matrix()
+        self._check_legal(y, data, forbidden)
+        cost, weight = self._loss(y, data)
+        step = _common_step(cost, weight, y) if rescaling == "slack" else 0.0
+        self.n_features = data.rows.shape[1]
+        structure = _core.Chain(data.offsets, self.n_labels, self.ends, y, forbidden, cost, weight, step)
+        space = _core.LinearSpace(core_features(data.rows), structure, rescaling)
+        weights = check_sample_weight(sample_weight, len(data))
+        return LinearProblem(space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle)
+
+    def predict(self, X: Any, w: FloatArray, n_jobs: int = 1) -> list[NDArray[np.int32]]:
+        """Return each sequence's best label numbers."""
+        space, _, data = self._prediction_space(X)
+        return np.split(space.predict(w, n_jobs), data.offsets[1:-1])
+
+    def max_marginals(self, X: Any, w: FloatArray) -> list[FloatArray]:
+        """Return for each sequence a (length × k) matrix: the best score of any output with that label there."""
+        space, chain, data = self._prediction_space(X)
+        return np.split(space.max_marginals(chain, w), data.offsets[1:-1])
+
+    def k_best(self, X: Any, w: FloatArray, k: int) -> list[tuple[NDArray[np.int32], FloatArray]]:
+        """Return for each sequence its k best outputs (fewer where fewer exist), best first, and their scores."""
+        space, chain, data = self._prediction_space(X)
+        return [space.k_best(chain, w, i, k) for i in range(len(data))]
+
+    def _prediction_space(self, X: Any) -> tuple[_core.LinearSpace, _core.Chain, Sequences]:
+        data = X if isinstance(X, Sequences) else Sequences.stack(X)
+        chain = _core.Chain(data.offsets, self.n_labels, self.ends, None, self._forbidden_matrix())
+        return _core.LinearSpace(core_features(data.rows), chain, "margin"), chain, data
+
+    def _forbidden_matrix(self) -> NDArray[np.uint8] | None:
+        if self.forbidden is None:
+            return None
+        matrix = np.zeros((self.n_labels, self.n_labels), np.uint8)
+        for before, after in self.forbidden:
+            matrix[before, after] = 1
+        if not _has_endless_path(matrix):
+            raise ValueError("forbidden leaves no legal sequence of more than a few tokens: no label cycle is allowed.")
+        return matrix
+
+    def _check_legal(self, y: NDArray[np.int32], data: Sequences, forbidden: NDArray[np.uint8] | None) -> None:
+        if forbidden is None:
+            return
+        illegal = forbidden[y[:-1], y[1:]].astype(bool)
+        illegal[data.offsets[1:-1] - 1] = False
+        if illegal.any():
+            row = int(np.argmax(illegal))
+            i = int(np.searchsorted(data.offsets, row, side="right")) - 1
+            raise ValueError(
+                f"y[{i}] contains the forbidden transition {int(y[row])} → {int(y[row + 1])} at token {row - data.offsets[i]}."
+            )
+
+    def _loss(self, y: NDArray[np.int32], data: Sequences) -> tuple[FloatArray | None, FloatArray | None]:
+        """Return the cost matrix or None, and the weight of every row or None."""
+        cost: FloatArray | None = None
+        weight: FloatArray | None = None
+        if self.cost is not None:
+            given = np.asarray(self.cost, dtype=np.float64)
+            if given.ndim == 1:
+                weight = _check_weights("cost", given, self.n_labels)[y]
+            else:
+                cost = check_cost_matrix(given, self.n_labels)
+        if self.token_weight is not None:
+            if [len(part) for part in self.token_weight] != data.lengths.tolist():
+                raise ValueError("token_weight must hold one number for every token of every sequence.")
+            tokens = _check_weights("token_weight", np.concatenate([np.asarray(p, float) for p in self.token_weight]), len(y))
+            weight = tokens if weight is None else weight * tokens
+        return cost, weight
+
+
+def _check_weights(name: str, weights: FloatArray, n: int) -> FloatArray:
+    if weights.shape != (n,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(f"{name} must hold {n} finite numbers ≥ 0.")
+    return weights
+
+
+def _has_endless_path(forbidden: NDArray[np.uint8]) -> bool:
+    """Return whether labels can follow each other for ever: the graph of allowed transitions has a cycle."""
+    alive = np.ones(len(forbidden), dtype=bool)
+    for _ in range(len(forbidden)):
+        alive &= ((forbidden == 0) & alive).any(axis=1)
+    return bool(alive.any())
+
+
+def _common_step(cost: FloatArray | None, weight: FloatArray | None, y: NDArray[np.int32]) -> float:
+    """Return a number that all token losses are multiples of; the slack-rescaled search counts losses in it."""
+    costs = np.array([1.0]) if cost is None else cost[np.unique(y)].ravel()
+    weights = np.array([1.0]) if weight is None else np.unique(weight)
+    values = np.unique(np.outer(costs, weights))
+    values = values[values > 0]
+    if len(values) == 0:
+        return 1.0
+    # Euclid's algorithm on real numbers: what is below a billionth of the largest counts as 0.
+    smallest = 1e-9 * values[-1]
+    step = values[-1]
+    for value in values:
+        while value > smallest:
+            rest = step % value
+            step, value = value, 0.0 if value - rest < smallest else rest
+    if values[-1] / step > 1000:
+        raise ValueError(
+            "rescaling='slack' for chains counts the loss in whole steps, and these loss weights have no common step of at "
+            f"least a thousandth of the largest ({values[-1]:g}): use integer weights, or rescaling='margin'."
+        )
+    return float(step)

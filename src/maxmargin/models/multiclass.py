@@ -1,0 +1,66 @@
+"""One of k classes: Ψ(x, y) = x ⊗ e_y (Crammer and Singer; CP, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin import _core
+from maxmargin.models._features import core_features
+from maxmargin.models._linear import LinearModel, check_cost_matrix, check_sample_weight
+from maxmargin.problem import FloatArray, LinearProblem
+
+
+class Multiclass(LinearModel):
+    """The multiclass model.
+
+    Parameters
+    ----------
+    n_labels : int
+        k, the number of classes.
+    cost : (k, k) array or float, optional
+        Δ(true, predicted), or one number for every mistake; 1 by default.
+    nonnegative : mapping, optional
+        ``{"coef": mask}``: weights that must stay ≥ 0.
+    """
+
+    def __init__(
+        self, n_labels: int, cost: ArrayLike | None = None, nonnegative: Mapping[str, ArrayLike] | None = None
+    ) -> None:
+        super().__init__(nonnegative)
+        self.n_labels = n_labels
+        self.cost = cost
+
+    @property
+    def table_blocks(self) -> dict[str, tuple[int, ...]]:
+        """There is no table."""
+        return {}
+
+    def bind(
+        self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None, rescaling: str = "margin", n_jobs: int = 1
+    ) -> LinearProblem:
+        """Return the training problem; ``X`` is a matrix, ``Y`` holds class numbers 0 … k − 1."""
+        y = np.ascontiguousarray(Y, dtype=np.int32)
+        if y.shape != (X.shape[0],):
+            raise ValueError(f"Y has shape {y.shape} but X has {X.shape[0]} rows.")
+        self.n_features = X.shape[1]
+        structure = _core.Multiclass(len(y), self.n_labels, y, self._cost_matrix())
+        space = _core.LinearSpace(core_features(X), structure, rescaling)
+        weights = check_sample_weight(sample_weight, len(y))
+        return LinearProblem(space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle)
+
+    def _cost_matrix(self) -> FloatArray | None:
+        if self.cost is None:
+            return None
+        cost = np.asarray(self.cost, dtype=np.float64)
+        if cost.ndim == 0:
+            cost = float(cost) * (1.0 - np.eye(self.n_labels))
+        return check_cost_matrix(cost, self.n_labels)
+
+    def predict(self, X: Any, w: FloatArray, n_jobs: int = 1) -> NDArray[np.int32]:
+        """Return each row's best class number."""
+        space = _core.LinearSpace(core_features(X), _core.Multiclass(X.shape[0], self.n_labels, None), "margin")
+        return space.predict(w, n_jobs)

@@ -1,0 +1,152 @@
+"""A model bound to its data: all that a solver sees of both."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin.weights import DenseWeights
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+class InexactOracleWarning(UserWarning):
+    """An oracle returned an output that is provably not the most violated one."""
+
+
+class Problem(ABC):
+    """Examples with their planes, an oracle, and the arithmetic of planes.
+
+    Attributes
+    ----------
+    space : _core.PlaneSpace
+        What can be computed with planes.
+    sample_weight : ndarray or None
+        s_i, or None where all are 1.
+    nonnegative : ndarray of int64
+        Numbers of the weights that must stay ≥ 0.
+    oracle_calls : int
+        Examples searched so far.
+    is_exact : bool
+        False once an oracle answer was proved wrong.
+    cheap_oracle : bool
+        Whether searching an example costs no more than valuing a few stored planes of it.
+    can_be_inexact : bool
+        Whether oracle answers are to be checked against planes already known.
+    """
+
+    space: _core.PlaneSpace
+    cheap_oracle = False
+    can_be_inexact = False
+
+    def __init__(self, sample_weight: FloatArray | None, nonnegative: IntArray, n_jobs: int) -> None:
+        self.sample_weight = sample_weight
+        self.nonnegative = nonnegative
+        self.n_jobs = n_jobs
+        self.oracle_calls = 0
+        self.is_exact = True
+        self._all_ids: IntArray | None = None
+
+    @property
+    def n_examples(self) -> int:
+        """How many examples there are."""
+        return self.space.n_examples
+
+    @property
+    def n_weights(self) -> int:
+        """The dimension of w."""
+        return self.space.n_weights
+
+    @property
+    def all_ids(self) -> IntArray:
+        """The numbers of all examples."""
+        if self._all_ids is None:
+            self._all_ids = np.arange(self.n_examples, dtype=np.int64)
+        return self._all_ids
+
+    def zero_weights(self) -> DenseWeights:
+        """Return w = 0."""
+        return DenseWeights(self.n_weights)
+
+    def separate(self, ids: IntArray, weights: DenseWeights, *, precise: bool) -> _core.PlaneBatch:
+        """Return the most violated plane of each listed example; planes equal to the truth's are left out.
+
+        ``precise=False`` allows scores in float32: the planes are as good as any for training, but a value computed
+        from them may fall short of the maximum by a rounding error.
+        """
+        self.oracle_calls += len(ids)
+        return self._search(ids, weights, precise)
+
+    @abstractmethod
+    def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch: ...
+
+    def separate_into(self, cuts: _core.CutSet, weights: DenseWeights, *, precise: bool) -> None:
+        """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
+        cuts.assemble(self.space, self.separate(self.all_ids, weights, precise=precise), self.sample_weight)
+
+    def slacks(self, weights: DenseWeights) -> FloatArray:
+        """Return H_i(w) for all examples, by one exact pass."""
+        batch = self.separate(self.all_ids, weights, precise=True)
+        values = np.zeros(self.n_examples)
+        values[batch.examples()] = batch.losses() - self.space.dots(batch, weights.exact)
+        return np.maximum(values, 0.0)
+
+    def primal(self, weights: DenseWeights, C: float, *, squared: bool) -> float:
+        """Return ½‖w‖² + C Σ s_i H_i (or H_i²), exactly."""
+        slacks = self.slacks(weights)
+        cost = slacks**2 if squared else slacks
+        total = float(cost.sum() if self.sample_weight is None else self.sample_weight @ cost)
+        return 0.5 * weights.norm2() + C * total
+
+    def report_inexact(self, example: int) -> None:
+        """Note that an oracle answer of this example was proved wrong; warn the first time."""
+        if self.is_exact:
+            warnings.warn(
+                f"the oracle's answer for example {example} is worth less than an output already known: it is not an exact "
+                "maximiser. The better output is used; the dual stays a lower bound, the primal becomes an estimate.",
+                InexactOracleWarning,
+                stacklevel=2,
+            )
+        self.is_exact = False
+
+    def close(self) -> None:  # noqa: B027 - most problems hold nothing to give back
+        """Give back what the problem holds beyond memory (worker processes)."""
+
+
+class LinearProblem(Problem):
+    """A built-in model: linear scores under a structure, searched by the compiled core in threads."""
+
+    # Up to this many weights a full pass is summed chunk by chunk while the features are in cache.
+    _SUMMED_BELOW = 65536
+
+    def __init__(
+        self,
+        space: _core.LinearSpace,
+        sample_weight: FloatArray | None,
+        nonnegative: IntArray,
+        n_jobs: int,
+        *,
+        cheap_oracle: bool,
+    ) -> None:
+        super().__init__(sample_weight, nonnegative, n_jobs)
+        self.space: _core.LinearSpace = space
+        self.cheap_oracle = cheap_oracle
+
+    def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
+        rounded = None if precise else weights.rounded
+        return self.space.separate(ids, weights.exact, rounded, self.n_jobs)
+
+    def separate_into(self, cuts: _core.CutSet, weights: DenseWeights, *, precise: bool) -> None:
+        """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
+        if self.n_weights > self._SUMMED_BELOW:
+            super().separate_into(cuts, weights, precise=precise)
+            return
+        self.oracle_calls += self.n_examples
+        rounded = None if precise else weights.rounded
+        loss, total, _ = self.space.separate_and_sum(weights.exact, rounded, self.sample_weight, self.n_jobs)
+        cuts.load(loss, total)

@@ -1,0 +1,87 @@
+"""What training returns: the weights, how close to optimal they are, and how they were found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How close to optimal the returned weights are.
+
+    The optimum of the training problem lies between ``dual`` and ``primal``; both are computed exactly in double
+    precision, the primal by a full pass over the data at the returned weights.
+
+    Attributes
+    ----------
+    primal : float
+        The objective at the returned weights.
+    dual : float or None
+        A lower bound of the optimum; None for solvers without a dual.
+    oracle_calls : int
+        How many times the best output of an example was searched for.
+    exact : bool
+        False if an oracle was found to return outputs that are not maximal: ``primal`` is then an estimate.
+    converged : bool
+        Whether the stopping rule was met (rather than max_iter, max_time or an interrupt).
+    message : str
+        Why training stopped.
+    """
+
+    primal: float
+    dual: float | None
+    oracle_calls: int
+    exact: bool = True
+    converged: bool = True
+    message: str = ""
+
+    @property
+    def gap(self) -> float | None:
+        """Primal − dual."""
+        return None if self.dual is None else self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float | None:
+        """(Primal − dual) / primal; 0 for a primal of 0."""
+        if self.gap is None:
+            return None
+        return self.gap / self.primal if self.primal > 0.0 else 0.0
+
+    def __str__(self) -> str:
+        if self.dual is None or self.gap is None:
+            return f"primal {self.primal:.8g}, no dual ({self.message})"
+        quality = "exact" if self.exact else "oracle not exact"
+        return (
+            f"primal {self.primal:.8g}, dual {self.dual:.8g}, gap {self.gap:.3g} "
+            f"({self.relative_gap:.2e} of the primal), {self.oracle_calls} oracle calls, {quality}"
+        )
+
+
+@dataclass
+class Solution:
+    """Trained weights with their certificate.
+
+    Attributes
+    ----------
+    w : ndarray
+        The weights, in the model's own layout (``model.blocks(w)`` names the parts of a built-in model's).
+    certificate : Certificate
+        Primal, dual and gap at ``w``.
+    history : list of dict
+        One record per iteration: ``seconds``, ``primal`` and ``dual`` (the best so far), ``gap``, ``oracle_calls``,
+        ``planes``, and what the solver adds. ``pandas.DataFrame(history)`` makes a table of it.
+    solver : str
+        The name of the solver that was used.
+    planes : object
+        What the solver needs to go on from here, for ``warm_start``.
+    """
+
+    w: NDArray[np.float64]
+    certificate: Certificate
+    history: list[dict[str, Any]]
+    solver: str
+    planes: Any = field(default=None, repr=False)

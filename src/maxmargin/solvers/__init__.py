@@ -1,0 +1,48 @@
+"""The training algorithms, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from maxmargin.solvers.base import Solver
+from maxmargin.solvers.one_slack import OneSlack
+
+SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (OneSlack,)}
+
+
+def make_solver(
+    name: str, loss: str, rescaling: str, abilities: frozenset[str], options: Mapping[str, Any] | None
+) -> Solver:
+    """Return the named solver after checking that it fits the loss and that the model can do what it needs.
+
+    ``"auto"`` is ``one-slack`` for the hinge loss and ``n-slack`` for the squared hinge.
+    """
+    if loss not in ("hinge", "squared_hinge"):
+        raise ValueError(f"loss must be 'hinge' or 'squared_hinge', found {loss!r}.")
+    if rescaling not in ("margin", "slack"):
+        raise ValueError(f"rescaling must be 'margin' or 'slack', found {rescaling!r}.")
+    if name == "auto":
+        name = "one-slack" if loss == "hinge" else "n-slack"
+    if name not in SOLVERS:
+        known = ", ".join(f"'{key}'" for key in ["auto", *SOLVERS])
+        raise ValueError(f"solver must be one of {known}, found {name!r}.")
+    chosen = SOLVERS[name]
+    if loss not in chosen.losses:
+        fitting = " or ".join(f"'{key}'" for key, solver in SOLVERS.items() if loss in solver.losses)
+        minimised = " and ".join(sorted(chosen.losses))
+        raise ValueError(f"solver '{name}' minimises the {minimised} loss; for loss='{loss}' use {fitting}.")
+    needed = chosen.needs if rescaling == "margin" else (chosen.needs - {"max_oracle"}) | {"slack_oracle"}
+    missing = sorted(needed - abilities)
+    if missing:
+        raise ValueError(f"solver '{name}' with rescaling='{rescaling}' needs {_DESCRIPTIONS[missing[0]]}.")
+    return chosen(options)
+
+
+_DESCRIPTIONS = {
+    "max_oracle": "a model with loss_augmented_argmax(x, y, w), or outputs(x) to enumerate",
+    "slack_oracle": (
+        "a model with slack_rescaled_argmax(x, y, w), or outputs(x) to enumerate; every solver runs this model with "
+        "rescaling='margin' if it has loss_augmented_argmax"
+    ),
+}

@@ -1,0 +1,158 @@
+"""The two halves of a cutting-plane method: the model of the objective made of cuts, and the search for the next cut."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin import _core
+from maxmargin.problem import FloatArray, IntArray, Problem
+from maxmargin.solvers._timing import Stopwatch
+from maxmargin.weights import DenseWeights
+
+_MAX_QP_STEPS = 1_000_000
+
+
+class CutModel:
+    """The cuts so far with their QP: max_α Σ α_k c_k − ½‖Σ α_k g_k + μ‖², α ≥ 0, Σ α ≤ C.
+
+    Attributes
+    ----------
+    weights : DenseWeights
+        The w of the current α.
+    slack : float
+        ξ = max(0, max_k c_k − w·g_k) at that w.
+    dual : float
+        The QP's value, a lower bound of the optimum for any α.
+    """
+
+    def __init__(self, problem: Problem, C: float, prune_after: int, watch: Stopwatch) -> None:
+        self.cuts = _core.CutSet(problem.n_weights)
+        self.weights = problem.zero_weights()
+        self.slack = 0.0
+        self.dual = 0.0
+        self.tolerance = 0.0
+        self.n_dropped = 0
+        self._problem = problem
+        self._nonnegative = problem.nonnegative
+        self._qp = _core.BudgetQP(C, len(self._nonnegative))
+        self._prune_after = prune_after
+        self._watch = watch
+        self._idle = np.zeros(0, np.int64)
+        self._alpha: FloatArray = np.zeros(0)  # the α that weights belong to
+        self._mu: FloatArray = np.zeros(len(self._nonnegative))
+
+    @property
+    def size(self) -> int:
+        """How many cuts the model has."""
+        return len(self.cuts)
+
+    @property
+    def n_active(self) -> int:
+        """How many cuts have α > 0."""
+        return int(np.count_nonzero(self._alpha))
+
+    def pending_value(self, weights: DenseWeights) -> float:
+        """Return c − w·g of the pending cut."""
+        return self.cuts.pending_loss - self.cuts.pending_dot(weights.exact)
+
+    def keep_pending(self) -> None:
+        """Make the pending cut one of the model's."""
+        with self._watch("gram"):
+            row = self.cuts.keep(self._problem.n_jobs)
+        self._qp.add(self.cuts.pending_loss, row, self.cuts.pending_at(self._nonnegative))
+        self._idle = np.append(self._idle, 0)
+        self._alpha = np.append(self._alpha, 0.0)
+
+    def solve(self, tolerance: float) -> None:
+        """Solve the QP to a gap of ``tolerance``, move the weights, drop cuts that have long been idle."""
+        self.tolerance = tolerance
+        with self._watch("qp"):
+            self._qp.solve(tolerance, _MAX_QP_STEPS)
+            alpha = self._qp.alpha
+            self.slack, self.dual = self._qp.slack, self._qp.dual
+        with self._watch("weights"):
+            self._move_to(alpha)
+        self._idle = np.where(alpha > 0.0, 0, self._idle + 1)
+        old = np.flatnonzero(self._idle > self._prune_after)
+        self.n_dropped = len(old)
+        if self.n_dropped:
+            self._qp.remove(old)
+            self.cuts.remove(old)
+            self._idle = np.delete(self._idle, old)
+            self._alpha = np.delete(self._alpha, old)
+
+    def _move_to(self, alpha: FloatArray) -> None:
+        w = self.weights.exact
+        w[self._nonnegative] -= self._mu
+        self.cuts.add(alpha - self._alpha, w, self._problem.n_jobs)
+        self._mu = self._qp.mu
+        w[self._nonnegative] += self._mu
+        # Exact zeros where μ lifted a weight: the sum above leaves rounding there.
+        w[self._nonnegative[self._mu > 0.0]] = 0.0
+        self.weights.touch()
+        self._alpha = alpha
+
+
+class Separator:
+    """Finds the next cut: from the cached planes if they offer one that is violated enough, else by the oracle.
+
+    ``refresh`` < 1 asks the oracle for that portion of the examples at a time, in turn, and tries the cache again after each.
+    """
+
+    def __init__(self, problem: Problem, cache_size: int, refresh: float, watch: Stopwatch) -> None:
+        self.cache = _core.PlaneCache(problem.space, cache_size) if cache_size else None
+        self._problem = problem
+        self._watch = watch
+        n_portions = int(np.ceil(1.0 / refresh))
+        self._portions = [part for part in np.array_split(problem.all_ids, n_portions) if len(part)]
+        self._next = 0
+
+    @property
+    def n_planes(self) -> int:
+        """How many planes are cached."""
+        return self.cache.n_planes if self.cache is not None else 0
+
+    def separate(self, model: CutModel, weights: DenseWeights, needed: float, *, precise: bool) -> bool:
+        """Make a cut at ``weights`` the model's pending one; return whether it is the exact one.
+
+        A cut from the cache is taken if its value at ``weights`` exceeds ``needed``.
+        """
+        if self.cache is None:
+            with self._watch("oracle"):
+                self._problem.separate_into(model.cuts, weights, precise=precise)
+            return True
+        if self._from_cache(self.cache, model, weights, needed):
+            return False
+        found = _core.PlaneBatch()
+        for tried in range(1, len(self._portions) + 1):
+            with self._watch("oracle"):
+                ids = self._portions[self._next]
+                batch = self._problem.separate(ids, weights, precise=precise)
+            self._next = (self._next + 1) % len(self._portions)
+            self.keep(batch, ids, weights)
+            found.extend(batch)
+            if tried < len(self._portions) and self._from_cache(self.cache, model, weights, needed):
+                return False
+        with self._watch("assembly"):
+            model.cuts.assemble(self._problem.space, found, self._problem.sample_weight)
+        return True
+
+    def keep(self, batch: _core.PlaneBatch, ids: IntArray, weights: DenseWeights) -> None:
+        """Put planes found at ``weights`` into the cache; a cached plane that is better proves the oracle inexact."""
+        if self.cache is None:
+            return
+        with self._watch("cache"):
+            if self._problem.can_be_inexact:
+                for example in self.cache.improve(batch, ids, weights.exact):
+                    self._problem.report_inexact(example)
+            self.cache.insert(batch)
+
+    def _from_cache(self, cache: _core.PlaneCache, model: CutModel, weights: DenseWeights, needed: float) -> bool:
+        if cache.n_planes == 0 or not np.isfinite(needed):
+            return False
+        with self._watch("cache"):
+            cache.evaluate(weights.exact, weights.rounded, self._problem.n_jobs)
+            batch = cache.best()
+        with self._watch("assembly"):
+            model.cuts.assemble(self._problem.space, batch, self._problem.sample_weight)
+            return model.pending_value(weights) > needed

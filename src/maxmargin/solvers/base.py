@@ -1,0 +1,234 @@
+"""What all solvers share: declared needs, checked options, and the one driver that runs them.
+
+A solver is a generator of iterates. It has no clock, log or stopping rule in its loop; the driver consumes the iterates,
+keeps the best point, writes the history and decides when to stop.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin.problem import Problem
+from maxmargin.result import Certificate, Solution
+from maxmargin.weights import DenseWeights
+
+Record = dict[str, Any]
+
+
+@dataclass
+class Iterate:
+    """One step of a solver.
+
+    ``weights`` and ``primal`` come together: the point at which this step evaluated the objective, or None if it did not.
+    ``is_precise`` says that the evaluation searched in double precision. ``dual`` is a lower bound of the optimum. ``is_last``
+    is the solver's own stopping rule. ``details`` go into the history.
+    """
+
+    weights: DenseWeights | None = None
+    primal: float | None = None
+    is_precise: bool = True
+    dual: float | None = None
+    is_last: bool = False
+    details: Record = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be solved: the problem, the objective's parameters, and how closely."""
+
+    problem: Problem
+    C: float
+    loss: str = "hinge"
+    tol: float = 1e-3
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    @property
+    def C_total(self) -> float:
+        """C' = n·C of the papers that average the slacks."""
+        return self.C * self.problem.n_examples
+
+
+@dataclass(frozen=True)
+class Option:
+    """A key of ``solver_options``: its default, what it must satisfy, and what it means."""
+
+    default: Any
+    accepts: Callable[[Any], bool]
+    expected: str
+    meaning: str
+
+
+def is_number(value: Any) -> bool:
+    """Return whether an option's value is a finite number."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def is_integer(value: Any, low: int) -> bool:
+    """Return whether an option's value is an integer of at least ``low``."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= low
+
+
+class Solver(ABC):
+    """One algorithm. Options are checked when it is made, needs when it is given a problem."""
+
+    name: ClassVar[str]
+    losses: ClassVar[frozenset[str]]
+    needs: ClassVar[frozenset[str]] = frozenset({"max_oracle"})
+    options: ClassVar[Mapping[str, Option]]
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        given = dict(options or {})
+        unknown = sorted(set(given) - set(self.options))
+        if unknown:
+            known = ", ".join(f"'{key}'" for key in self.options)
+            raise ValueError(f"solver_options: solver '{self.name}' has no option '{unknown[0]}'; its options are {known}.")
+        for key, value in given.items():
+            if not self.options[key].accepts(value):
+                raise ValueError(f"solver_options['{key}'] must be {self.options[key].expected}, found {value!r}.")
+        self.option: dict[str, Any] = {key: given.get(key, option.default) for key, option in self.options.items()}
+
+    @property
+    def stops_on_gap(self) -> bool:
+        """Whether ``tol`` decides the end; a given ``epsilon`` brings the paper's own stop instead."""
+        return self.option.get("epsilon") is None
+
+    @abstractmethod
+    def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
+        """Yield iterates for as long as they are asked for; ``planes`` continues an earlier run."""
+
+    def planes(self) -> Any:
+        """Return what a later run needs to continue from here, or None."""
+        return None
+
+    @property
+    def precise(self) -> bool:
+        """Whether passes must search in double precision; set by the driver once rounding could matter."""
+        return self._precise
+
+    _precise = False
+
+    def demand_precision(self) -> None:
+        """Search in double precision from now on."""
+        self._precise = True
+
+
+# Below this relative gap the float32 search could hide a difference that matters.
+_PRECISE_BELOW = 1e-4
+
+
+@dataclass
+class _Best:
+    """The best point and bounds so far."""
+
+    weights: DenseWeights
+    primal: float = np.inf
+    dual: float = -np.inf
+    is_precise: bool = True
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.dual
+
+    def update(self, iterate: Iterate) -> None:
+        if iterate.primal is not None and iterate.weights is not None and iterate.primal < self.primal:
+            self.weights.assign(iterate.weights)
+            self.primal, self.is_precise = iterate.primal, iterate.is_precise
+        if iterate.dual is not None:
+            self.dual = max(self.dual, iterate.dual)
+
+    def is_within(self, tol: float) -> bool:
+        return bool(np.isfinite(self.primal) and np.isfinite(self.dual) and self.gap <= tol * self.primal)
+
+
+def run(
+    solver: Solver,
+    task: Task,
+    *,
+    max_iter: int | None = None,
+    max_time: float | None = None,
+    verbose: int = 0,
+    callback: Callable[[Record], object] | None = None,
+    planes: Any = None,
+) -> Solution:
+    """Run a solver until the gap is small enough, and certify what it found."""
+    problem, squared = task.problem, task.loss == "squared_hinge"
+    start = time.perf_counter()
+    best = _Best(problem.zero_weights())
+    history: list[Record] = []
+    message, converged = "", False
+
+    def verify() -> None:
+        """Replace a primal whose planes were found in float32 by the exact one."""
+        if not best.is_precise:
+            best.primal = problem.primal(best.weights, task.C, squared=squared)
+            best.is_precise = True
+
+    try:
+        for iterate in solver.iterate(task, planes):
+            best.update(iterate)
+            has_dual = iterate.dual is not None
+            seconds = time.perf_counter() - start
+            record: Record = {
+                "iteration": len(history) + 1,
+                "seconds": seconds,
+                "primal": best.primal,
+                "dual": best.dual if has_dual else None,
+                "gap": best.gap if has_dual else None,
+                "oracle_calls": problem.oracle_calls,
+                **iterate.details,
+            }
+            history.append(record)
+            if verbose > 1 or (verbose == 1 and iterate.primal is not None):
+                _report(solver.name, record)
+            if callback is not None and callback(record):
+                message = "the callback asked for an end"
+                break
+            if best.is_within(_PRECISE_BELOW):
+                solver.demand_precision()
+            if iterate.is_last or best.is_within(task.tol if solver.stops_on_gap else -1.0):
+                verify()
+                if iterate.is_last or best.is_within(task.tol):
+                    message = "the stopping rule was met"
+                    converged = True
+                    break
+                solver.demand_precision()
+            if max_iter is not None and len(history) >= max_iter:
+                message = f"max_iter={max_iter} was reached"
+                break
+            if max_time is not None and seconds >= max_time:
+                message = f"max_time={max_time:g} s was reached"
+                break
+        verify()
+    except KeyboardInterrupt:
+        message = "training was interrupted"
+    certificate = Certificate(
+        primal=float(best.primal),
+        dual=float(best.dual) if np.isfinite(best.dual) else None,
+        oracle_calls=problem.oracle_calls,
+        exact=problem.is_exact and best.is_precise,
+        converged=converged,
+        message=message,
+    )
+    if history:
+        history[-1]["primal"] = certificate.primal
+        history[-1]["gap"] = certificate.gap
+    if not converged:
+        warnings.warn(
+            f"{message}; the relative duality gap is {certificate.relative_gap}, tol is {task.tol:g}.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return Solution(best.weights.exact, certificate, history, solver.name, solver.planes())
+
+
+def _report(name: str, record: Record) -> None:
+    dual = "" if record["dual"] is None else f"  dual {record['dual']:.6g}  gap {record['gap'] / max(record['primal'], 1e-300):.2e}"
+    print(f"{name} {record['iteration']:5d}  {record['seconds']:8.2f} s  primal {record['primal']:.6g}{dual}", flush=True)

@@ -1,0 +1,134 @@
+"""Training without scikit-learn: a model, data, a solution."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from maxmargin.problem import Problem
+from maxmargin.result import Solution
+from maxmargin.solvers import make_solver
+from maxmargin.solvers.base import Task, is_integer, is_number, run
+
+
+class Trainable(Protocol):
+    """What training asks of a model, built in or a user's."""
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """Which searches the model offers."""
+
+    def bind(
+        self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None, rescaling: str = "margin", n_jobs: int = 1
+    ) -> Problem:
+        """Return the training problem of this model on these data."""
+
+
+def train(
+    model: Trainable,
+    X: Any,
+    Y: Any,
+    C: float = 1.0,
+    *,
+    solver: str = "auto",
+    loss: str = "hinge",
+    rescaling: str = "margin",
+    tol: float = 1e-3,
+    max_iter: int | None = 10_000,
+    max_time: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+    verbose: int = 0,
+    solver_options: Mapping[str, Any] | None = None,
+    callback: Callable[[dict[str, Any]], object] | None = None,
+    planes: Any = None,
+) -> Solution:
+    r"""Train a model to a certified duality gap.
+
+    .. math::
+
+        \min_w \; \tfrac12 \lVert w \rVert^2 + C \sum_i s_i H_i(w)
+
+    with :math:`H_i(w) = \max_y \Delta(y_i, y) - w \cdot (\Psi(x_i, y_i) - \Psi(x_i, y))` under margin rescaling and
+    :math:`\max_y \Delta(y_i, y) (1 - w \cdot (\Psi(x_i, y_i) - \Psi(x_i, y)))` under slack rescaling; ``squared_hinge`` has
+    :math:`H_i^2` in its place.
+
+    Parameters
+    ----------
+    model : Model or built-in model
+        What is trained: a subclass of :class:`maxmargin.Model` or one of :mod:`maxmargin.models`.
+    X, Y : sequences
+        Inputs and true outputs, as the model takes them.
+    C : float, default 1.0
+        Weight of the sum of slacks (not their mean: other tools' C' is n·C).
+    solver : str, default "auto"
+        ``"one-slack"``, ``"n-slack"`` or ``"line-search"``; ``"auto"`` chooses.
+    loss : {"hinge", "squared_hinge"}
+        What a slack costs.
+    rescaling : {"margin", "slack"}
+        How the loss enters the constraint.
+    tol : float, default 1e-3
+        Stop when primal − dual ≤ tol · primal, verified by an exact pass.
+    max_iter, max_time : int, float or None
+        Stop after so many iterations or seconds in any case, with a ConvergenceWarning.
+    sample_weight : array of float, optional
+        s_i ≥ 0.
+    n_jobs : int or None
+        Threads (built-in models) or processes (models in Python); None is 1, −1 all processors.
+    random_state : int, Generator or None
+        Seed for solvers that visit examples in random order.
+    verbose : int, default 0
+        1: a line per exact pass; 2: a line per iteration.
+    solver_options : dict, optional
+        Options of the solver; an unknown key is an error that lists the known ones.
+    callback : callable, optional
+        Called with each history record; a true return value ends training.
+    planes : object, optional
+        ``Solution.planes`` of an earlier run on the same examples (or on their beginning), to continue from.
+
+    Returns
+    -------
+    Solution
+        The weights with the lowest exactly evaluated primal, their certificate and the history.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import maxmargin as mm
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> solution = mm.train(mm.models.Multiclass(3), X, [0, 1, 2], C=10.0)
+    >>> solution.certificate.relative_gap <= 1e-3
+    True
+    """
+    if not is_number(C) or C <= 0:
+        raise ValueError(f"C must be a positive number, found {C!r}.")
+    if not is_number(tol) or tol < 0:
+        raise ValueError(f"tol must be a number ≥ 0, found {tol!r}.")
+    if max_iter is not None and not is_integer(max_iter, 1):
+        raise ValueError(f"max_iter must be an integer ≥ 1 or None, found {max_iter!r}.")
+    if max_time is not None and (not is_number(max_time) or max_time <= 0):
+        raise ValueError(f"max_time must be a positive number of seconds or None, found {max_time!r}.")
+    chosen = make_solver(solver, loss, rescaling, model.abilities, solver_options)
+    problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
+    rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state)
+    task = Task(problem, float(C), loss, tol, rng)
+    try:
+        return run(
+            chosen, task, max_iter=max_iter, max_time=max_time, verbose=verbose, callback=callback, planes=planes
+        )
+    finally:
+        problem.close()
+
+
+def effective_n_jobs(n_jobs: int | None) -> int:
+    """Return how many threads ``n_jobs`` means: None is 1, −1 all processors, −2 all but one."""
+    if n_jobs is None:
+        return 1
+    if not is_integer(n_jobs, -1_000_000) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a non-zero integer or None, found {n_jobs!r}.")
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)

@@ -1,0 +1,58 @@
+"""The point in feature space that a solver moves."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class DenseWeights:
+    """Weights as one dense vector, with a float32 copy made on demand.
+
+    The copy serves to find planes quickly; whatever is reported is computed from ``exact``.
+    """
+
+    def __init__(self, n_weights: int) -> None:
+        self.exact: NDArray[np.float64] = np.zeros(n_weights)
+        self._rounded: NDArray[np.float32] | None = None
+        self._is_fresh = False
+
+    def touch(self) -> None:
+        """Say that ``exact`` was written to from outside."""
+        self._is_fresh = False
+
+    @property
+    def rounded(self) -> NDArray[np.float32]:
+        """The float32 copy of ``exact``."""
+        if self._rounded is None:
+            self._rounded = np.empty(self.exact.shape, np.float32)
+        if not self._is_fresh:
+            # Weights beyond float32 saturate: they only steer the search for planes.
+            np.clip(self.exact, -1e37, 1e37, out=self._rounded, casting="same_kind")
+            self._is_fresh = True
+        return self._rounded
+
+    def norm2(self) -> float:
+        """Return ‖w‖²."""
+        return float(self.exact @ self.exact)
+
+    def dot(self, other: DenseWeights) -> float:
+        """Return w·v."""
+        return float(self.exact @ other.exact)
+
+    def copy(self) -> DenseWeights:
+        """Return an independent copy."""
+        twin = DenseWeights(0)
+        twin.exact = self.exact.copy()
+        return twin
+
+    def assign(self, other: DenseWeights) -> None:
+        """Become equal to ``other``."""
+        np.copyto(self.exact, other.exact)
+        self.touch()
+
+    def combine(self, a: float, b: float, other: DenseWeights) -> None:
+        """Become a·w + b·v."""
+        self.exact *= a
+        self.exact += b * other.exact
+        self.touch()

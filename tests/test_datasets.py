@@ -1,0 +1,254 @@
+"""Data sets: the bundled one, those in MAXMARGIN_DATA, and what happens when a file is missing or damaged."""
+
+import gzip
+import hashlib
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from maxmargin import datasets
+from maxmargin.datasets import _sources
+from maxmargin.features import token_features, word_shape
+from maxmargin.files import read_conllu
+
+
+@pytest.fixture
+def data_folder():
+    folder = os.environ.get("MAXMARGIN_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs the corpora: set MAXMARGIN_DATA to their folder")
+    return Path(folder)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty data folder and an empty cache, and no network."""
+
+    def refuse(*args, **kwargs):
+        raise OSError("no network in tests")
+
+    monkeypatch.setenv("MAXMARGIN_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(_sources.urllib.request, "urlopen", refuse)
+    return tmp_path / "data"
+
+
+def put(folder, name, content):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.mark.parametrize(("tags", "kinds"), [("upos", 17), ("xpos", 49)])
+def test_bundled_sample_has_one_tag_per_word(tags, kinds):
+    data = datasets.load_ewt_sample(tags=tags)
+    assert (len(data.train), len(data.test), data.dev) == (3136, 520, None)
+    for part in (data.train, data.test):
+        assert [len(words) for words in part.words] == [len(tags) for tags in part.tags]
+    assert len({tag for sentence in data.train.tags for tag in sentence}) == kinds
+
+
+def test_bundled_sample_needs_no_folder_and_no_network(folder):
+    assert len(datasets.load_ewt_sample().test) == 520
+
+
+def test_unknown_tags_are_refused():
+    with pytest.raises(ValueError, match=r"tags must be one of \['upos', 'xpos'\], found 'pos'"):
+        datasets.load_ewt_sample(tags="pos")
+
+
+@pytest.mark.data
+def test_bundled_sample_is_every_fourth_sentence_of_the_treebank(data_folder):
+    data = datasets.load_ewt_sample()
+    for part in ("train", "test"):
+        whole = read_conllu(data_folder / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu.gz")[::4]
+        assert getattr(data, part).words == [[token.form for token in sentence] for sentence in whole]
+        assert getattr(data, part).tags == [[token.upos for token in sentence] for sentence in whole]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("load", "sentences", "tags"),
+    [
+        (datasets.load_conll2000, (8936, None, 2012), 22),
+        (datasets.load_jnlpba, (18546, None, 3856), 11),
+        (datasets.load_bc2gm, (12574, 2519, 5038), 3),
+        (datasets.load_wnut17, (3394, 1009, 1287), 13),
+        (datasets.load_ud_english_ewt, (12544, 2001, 2077), 17),
+    ],
+)
+def test_corpus_has_its_published_size(data_folder, load, sentences, tags):
+    data = load()
+    assert (len(data.train), data.dev and len(data.dev), len(data.test)) == sentences
+    assert len({tag for sentence in data.train.tags for tag in sentence}) == tags
+
+
+@pytest.mark.data
+def test_ocr_words_are_whole(data_folder):
+    data = datasets.load_ocr_letters()
+    assert len(data.X) == len(data.y) == len(data.folds) == 6877
+    assert sum(map(len, data.y)) == 52152
+    assert all(x.shape == (len(y), 128) for x, y in zip(data.X, data.y, strict=True))
+    assert sorted(set(data.folds)) == list(range(10))
+    assert "".join(data.y[0]) == "ommanding"
+    X, y = data.select(0)
+    assert len(X) == len(y) == np.count_nonzero(data.folds == 0)
+
+
+@pytest.mark.data
+def test_covtype_has_its_published_shape(data_folder):
+    data = datasets.load_covtype()
+    assert data.X.shape == (581012, 54)
+    assert data.X.dtype == np.float64
+    assert np.bincount(data.y).tolist() == [0, 211840, 283301, 35754, 2747, 9493, 17367, 20510]
+
+
+@pytest.mark.data
+def test_adult_has_its_published_size(data_folder):
+    data = datasets.load_adult()
+    assert (len(data.train.X), len(data.test.X)) == (32561, 16281)
+    assert set(data.train.y) == set(data.test.y) == {"<=50K", ">50K"}
+    assert data.train.X[0]["age"] == 39.0
+
+
+def test_plain_and_packed_files_are_found(folder):
+    put(folder, "conll2000/train.txt", "a DT B-NP\n")
+    put(folder, "conll2000/test.txt.gz", gzip.compress(b"b NN I-NP\n"))
+    data = datasets.load_conll2000()
+    assert data.train == datasets.TaggedSentences([["a"]], [["B-NP"]], [["DT"]])
+    assert data.test.words == [["b"]]
+
+
+def test_missing_file_without_download_says_where_to_put_it(folder):
+    with pytest.raises(FileNotFoundError, match=r"jnlpba/Genia4ERtask1.*MAXMARGIN_DATA.*does not hold it"):
+        datasets.load_jnlpba()
+
+
+def test_unset_variable_is_said(folder, monkeypatch):
+    monkeypatch.delenv("MAXMARGIN_DATA")
+    with pytest.raises(FileNotFoundError, match="MAXMARGIN_DATA, which is not set"):
+        datasets.load_ocr_letters()
+
+
+def test_failed_download_says_where_to_put_the_file(folder):
+    with pytest.raises(FileNotFoundError, match=r"could not download https.*no network.*conll2000/train"):
+        datasets.load_conll2000()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bytes])
+def test_download_is_kept_only_with_the_right_checksum(tmp_path, pack):
+    content = pack(b"a DT O\n")
+    url = put(tmp_path, "served", content).as_uri()
+    target = tmp_path / "cache" / "file"
+    right = hashlib.sha256(b"a DT O\n").hexdigest()
+    with pytest.raises(ValueError, match="found content with SHA-256"):
+        _sources.download(url, target, "0" * 64, "")
+    assert not target.parent.exists()
+    assert _sources.download(url, target, right, "").read_bytes() == content
+    assert [path.name for path in target.parent.iterdir()] == ["file"]
+
+
+def test_cut_download_is_an_error(tmp_path):
+    url = put(tmp_path, "served", gzip.compress(b"a DT O\n")[:-5]).as_uri()
+    with pytest.raises(ValueError, match="damaged gzip stream"):
+        _sources.download(url, tmp_path / "file", "0" * 64, "")
+
+
+def test_every_downloadable_file_has_a_checksum():
+    for source in _sources.SOURCES.values():
+        assert (source.url is None) == (source.sha256 is None)
+        assert source.sha256 is None or source.sha256.keys() == source.files.keys()
+
+
+OCR_ROW = "1\to\t-1\t1\t1\t0\t" + "\t".join(["0"] * 128)
+ADULT_ROW = "39, State-gov, 77516, Bachelors, 13, ?, Sales, Husband, White, Male, 0, 0, 40, Cuba, <=50K"
+
+
+@pytest.mark.parametrize(
+    ("load", "name", "content", "message"),
+    [
+        (datasets.load_conll2000, "conll2000/train.txt", "a DT\n", "train.txt:1: found 2 columns"),
+        (datasets.load_jnlpba, "jnlpba/Genia4ERtask1.iob2", "", "found no sentence"),
+        (datasets.load_ocr_letters, "ocr_letters/letter.data", "", "found no letter"),
+        (
+            datasets.load_ocr_letters,
+            "ocr_letters/letter.data",
+            OCR_ROW + "\t0\n",
+            ":1: found 135 columns",
+        ),
+        (
+            datasets.load_ocr_letters,
+            "ocr_letters/letter.data",
+            OCR_ROW[:-1] + "x",
+            ":1: .*expected numbers",
+        ),
+        (datasets.load_ocr_letters, "ocr_letters/letter.data", b"\xff\n", "letter.data:1: found byte 0xff"),
+        (datasets.load_ocr_letters, "ocr_letters/letter.data", gzip.compress(b"1")[:-3], "incomplete gzip"),
+        (datasets.load_covtype, "covtype/covtype.data", "1,2\n", r"shape \(1, 2\), expected 55 columns"),
+        (datasets.load_covtype, "covtype/covtype.data", "1,x\n", "covtype.data: could not convert"),
+        (datasets.load_covtype, "covtype/covtype.data", "", r"shape \(0, 1\), expected 55 columns"),
+        (datasets.load_covtype, "covtype/covtype.data", b"\xff\xfe,1\n", "covtype.data: "),
+        (datasets.load_covtype, "covtype/covtype.data", gzip.compress(b"1,2\n")[:-3], "covtype.data: "),
+        (datasets.load_adult, "adult/adult.data", "1, 2\n", "adult.data:1: found 2 columns"),
+        (datasets.load_adult, "adult/adult.data", "\n", "found no record"),
+        (datasets.load_adult, "adult/adult.data", ADULT_ROW.replace("39", "old"), "found 'old' for age"),
+    ],
+)
+def test_malformed_file_is_named(folder, load, name, content, message):
+    # The other parts are well-formed, so that only the malformed one can be at fault.
+    put(folder, "adult/adult.test", ADULT_ROW)
+    put(folder, "jnlpba/Genia4EReval1.iob2", "a\tO\n")
+    put(folder, "conll2000/test.txt", "a DT O\n")
+    put(folder, name, content)
+    with pytest.raises(ValueError, match=message):
+        load()
+
+
+def test_adult_leaves_missing_entries_out_and_strips_published_dots(folder):
+    put(folder, "adult/adult.data", ADULT_ROW + "\n")
+    put(folder, "adult/adult.test", "|1x3 Cross validator\n" + ADULT_ROW + ".\n\n")
+    data = datasets.load_adult()
+    assert data.train == data.test
+    assert "marital-status" not in data.train.X[0]
+    assert data.test.y == ["<=50K"]
+
+
+def test_unlimited_affixes_reach_the_whole_word():
+    [features] = token_features(["Tulsa"], max_affix=None, window=0)
+    assert [f for f in features if f.startswith("suffix=")] == [
+        "suffix=a",
+        "suffix=sa",
+        "suffix=lsa",
+        "suffix=ulsa",
+        "suffix=tulsa",
+    ]
+
+
+def test_features_look_at_the_window_and_never_repeat():
+    sentence = token_features(["a", "a", "a-1", "ß"], ["X", "X", "Y", "Z"], window=2)
+    assert all(len(set(features)) == len(features) for features in sentence)
+    assert {"w[-2]=a", "w[+1]=ß", "[+2]outside", "has-digit", "has-hyphen", "pos[-1..]=X Y"} <= set(
+        sentence[2]
+    )
+    assert token_features([]) == []
+
+
+def test_digits_of_any_script_have_a_shape():
+    assert word_shape("A4٣²ǅ") == "Xdx"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (["ab"], {}, "found the string 'ab'"),
+        ([["a"], ["X", "Y"]], {}, "pos has 2 tags but words has 1 words"),
+        ([["a"]], {"max_affix": -1}, "max_affix"),
+        ([["a"]], {"window": -1}, "window"),
+    ],
+)
+def test_impossible_feature_requests_are_refused(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        token_features(*arguments, **options)
