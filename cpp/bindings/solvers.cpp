@@ -37,6 +37,8 @@ void bind_cuts(nb::module_& m) {
         .def(
             "pending_dot", [](const CutSet& self, Array1<double> w) { return self.pending_dot(w.data()); }, arg("weights"))
         .def(
+            "add_pending", [](const CutSet& self, double a, Mutable1<double> w) { self.add_pending(a, w.data()); }, arg("a"), arg("weights"))
+        .def(
             "pending_at",
             [](const CutSet& self, Array1<int64_t> indices) {
                 std::vector<double> out(indices.shape(0));
@@ -57,12 +59,12 @@ void bind_cuts(nb::module_& m) {
             arg("n_threads"))
         .def(
             "add",
-            [](const CutSet& self, Array1<double> coefficients, Mutable1<double> w, int n_threads) {
+            [](const CutSet& self, Array1<double> coefficients, Mutable1<double> w, std::optional<Mutable1<float>> rounded, int n_threads) {
                 require_length("coefficients", coefficients.shape(0), self.size());
                 nb::gil_scoped_release release;
-                self.add(as_span(coefficients), w.data(), workers(n_threads));
+                self.add(as_span(coefficients), w.data(), data_or_null(rounded), workers(n_threads));
             },
-            arg("coefficients"), arg("weights"), arg("n_threads"))
+            arg("coefficients"), arg("weights"), arg("rounded").none(), arg("n_threads"))
         .def(
             "remove", [](CutSet& self, Array1<int64_t> cuts) { self.remove(as_span(cuts)); }, arg("cuts"));
 }
@@ -95,6 +97,7 @@ void bind_cache(nb::module_& m) {
                 self.evaluate_anchor({w.data(), data_or_null(rounded)}, workers(n_threads));
             },
             arg("weights"), arg("rounded").none(), arg("n_threads"))
+        .def("drop_unused", &PlaneCache::drop_unused, arg("age"))
         .def("move_anchor", &PlaneCache::move_anchor, arg("t"), nb::call_guard<nb::gil_scoped_release>())
         .def("best", &PlaneCache::best, arg("t") = 1.0, nb::call_guard<nb::gil_scoped_release>())
         .def(
@@ -135,6 +138,9 @@ void bind_working_sets(nb::module_& m) {
                 return self.sweep(as_span(order), tolerance, w.data(), workers(1));
             },
             arg("order"), arg("tolerance"), arg("weights"))
+        .def(
+            "slacks", [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> w) { return to_numpy(self.slacks(as_span(ids), w.data())); },
+            arg("ids"), arg("weights"))
         .def("linear_part", &WorkingSets::linear_part)
         .def(
             "weights", [](const WorkingSets& self, Mutable1<double> w) { self.weights(w.data()); }, arg("weights"))

@@ -1,12 +1,22 @@
 #include "solvers/cut_set.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace maxmargin {
 
 namespace {
-constexpr int64_t block_size = 65536;  // 16-bit offsets; 512 kB of doubles
+constexpr int64_t block_size = 4096;  // 32 kB of doubles: reads and writes at random places of a block stay in the nearest cache
+
+bool is_zero(const double* eight) {
+    int nonzero = 0;
+    for (int lane = 0; lane < 8; ++lane) nonzero |= eight[lane] != 0.0;
+    return !nonzero;
+}
+
+// Beyond float32 the copy saturates: it only steers the search for planes.
+float to_float(double v) { return static_cast<float>(std::clamp(v, -1e37, 1e37)); }
 }
 
 CutSet::CutSet(int64_t n_weights) : n_weights_(n_weights), n_blocks_((n_weights + block_size - 1) / block_size), buffer_(n_weights, 0.0) {
@@ -54,17 +64,38 @@ void CutSet::compress() {
         pending_.block_start[b] = static_cast<int64_t>(pending_.offset.size());
         const int64_t begin = b * block_size, end = std::min(begin + block_size, n_weights_);
         for (int64_t j = begin; j < end; ++j) {
+            // Most of the buffer is zero: pass over it eight at a time.
+            while (j + 8 <= end && is_zero(buffer_.data() + j)) j += 8;
+            if (j == end) break;
             const double v = buffer_[j];
             if (v == 0.0) continue;
             pending_.offset.push_back(static_cast<uint16_t>(j - begin));
             pending_.wide.push_back(v);
-            is_narrow = is_narrow && static_cast<double>(static_cast<float>(v)) == v;
+            is_narrow = is_narrow && std::abs(v) <= 32767.0 && static_cast<double>(static_cast<int16_t>(v)) == v;
         }
     }
     pending_.block_start[n_blocks_] = static_cast<int64_t>(pending_.offset.size());
     if (!is_narrow) return;
-    pending_.narrow.assign(pending_.wide.begin(), pending_.wide.end());
+    pending_.narrow.resize(pending_.wide.size());
+    std::transform(pending_.wide.begin(), pending_.wide.end(), pending_.narrow.begin(), [](double v) { return static_cast<int16_t>(v); });
     pending_.wide.clear();
+}
+
+// A block's entries of one cut are too few for the hardware to notice the stream: they are asked for one cut ahead.
+void CutSet::prefetch_block(int64_t cut, int64_t block) const {
+#if defined(__GNUC__) || defined(__clang__)
+    if (cut >= size()) return;
+    const Cut& next = cuts_[cut];
+    const int64_t begin = next.block_start[block], end = next.block_start[block + 1];
+    const auto touch = [](const auto* first, const auto* last) {
+        for (auto at = reinterpret_cast<const char*>(first); at < reinterpret_cast<const char*>(last); at += 64) __builtin_prefetch(at);
+    };
+    touch(next.offset.data() + begin, next.offset.data() + end);
+    if (next.wide.empty()) touch(next.narrow.data() + begin, next.narrow.data() + end);
+    else touch(next.wide.data() + begin, next.wide.data() + end);
+#else
+    (void)cut, (void)block;
+#endif
 }
 
 double CutSet::dot_block(const Cut& cut, int64_t block, const double* dense) const {
@@ -88,6 +119,14 @@ double CutSet::pending_dot(const double* w) const {
     return sum;
 }
 
+void CutSet::add_pending(double a, double* w) const {
+    for (int64_t b = 0; b < n_blocks_; ++b)
+        for (int64_t j = pending_.block_start[b]; j < pending_.block_start[b + 1]; ++j) {
+            const int64_t at = b * block_size + pending_.offset[j];
+            w[at] += a * buffer_[at];
+        }
+}
+
 std::vector<double> CutSet::keep(const Workers& workers) {
     cuts_.push_back(pending_);
     Cut& cut = cuts_.back();
@@ -97,7 +136,10 @@ std::vector<double> CutSet::keep(const Workers& workers) {
     const int64_t n = size();
     std::vector<double> by_block(n_blocks_ * n);
     for_each_chunk(n_blocks_, workers, [&](int64_t b, int) {
-        for (int64_t k = 0; k < n; ++k) by_block[b * n + k] = dot_block(cuts_[k], b, buffer_.data());
+        for (int64_t k = 0; k < n; ++k) {
+            prefetch_block(k + 1, b);
+            by_block[b * n + k] = dot_block(cuts_[k], b, buffer_.data());
+        }
     });
     std::vector<double> row(n, 0.0);
     for (int64_t b = 0; b < n_blocks_; ++b)
@@ -105,12 +147,13 @@ std::vector<double> CutSet::keep(const Workers& workers) {
     return row;
 }
 
-void CutSet::add(std::span<const double> coefficients, double* w, const Workers& workers) const {
+void CutSet::add(std::span<const double> coefficients, double* w, float* rounded, const Workers& workers) const {
     for_each_chunk(n_blocks_, workers, [&](int64_t b, int) {
         double* base = w + b * block_size;
         for (size_t k = 0; k < cuts_.size(); ++k) {
             const double a = coefficients[k];
             if (a == 0.0) continue;
+            prefetch_block(static_cast<int64_t>(k) + 1, b);
             const Cut& cut = cuts_[k];
             const auto add_values = [&](const auto* values) {
                 for (int64_t j = cut.block_start[b]; j < cut.block_start[b + 1]; ++j)
@@ -119,6 +162,9 @@ void CutSet::add(std::span<const double> coefficients, double* w, const Workers&
             if (cut.wide.empty()) add_values(cut.narrow.data());
             else add_values(cut.wide.data());
         }
+        if (!rounded) return;
+        const int64_t begin = b * block_size, end = std::min(begin + block_size, n_weights_);
+        for (int64_t j = begin; j < end; ++j) rounded[j] = to_float(w[j]);
     });
 }
 

@@ -1,8 +1,8 @@
 // Cuts of the 1-slack problem: sums of planes as sparse vectors, kept in blocks of coordinates.
 //
-// A cut is (c, g) = Σ_i s_i (Δ_i, ψ_i), a sum and not a mean: sums of integer features stay integers, and a cut whose
-// entries are all float32 numbers is stored so without any loss. The new cut stands in one dense buffer; its Gram row is
-// read from there, block by block, so that the buffer's block and w's stay in cache while all cuts stream past.
+// A cut is (c, g) = Σ_i s_i (Δ_i, ψ_i), a sum and not a mean: sums of integer features stay integers, and a cut of small
+// integers is stored in 16 bits an entry without any loss. The new cut stands in one dense buffer; its Gram row is read
+// from there, block by block, so that the buffer's block and w's stay in cache while all cuts stream past.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,14 @@ class CutSet {
     double pending_loss() const { return pending_.loss; }
     // w·g of the pending cut.
     double pending_dot(const double* w) const;
+    // w += a g
+    void add_pending(double a, double* w) const;
     double pending_at(int64_t weight) const { return buffer_[weight]; }
 
     // Keeps the pending cut. Returns its products with the cuts before it and, last, with itself.
     std::vector<double> keep(const Workers& workers);
-    // w += Σ_k a_k g_k
-    void add(std::span<const double> coefficients, double* w, const Workers& workers) const;
+    // w += Σ_k a_k g_k; rounded, if given, becomes the float copy of w.
+    void add(std::span<const double> coefficients, double* w, float* rounded, const Workers& workers) const;
     // Ascending numbers.
     void remove(std::span<const int64_t> cuts);
 
@@ -42,11 +44,12 @@ class CutSet {
         double loss = 0.0;
         std::vector<int64_t> block_start;  // entries of block b: block_start[b] … block_start[b + 1] − 1
         std::vector<uint16_t> offset;      // coordinate within the block
-        std::vector<float> narrow;         // the values, exact, or empty
-        std::vector<double> wide;          // the values where narrow would round
+        std::vector<int16_t> narrow;       // the values if all are small integers, else empty
+        std::vector<double> wide;          // the values otherwise
     };
     void compress();
     void clear_buffer();
+    void prefetch_block(int64_t cut, int64_t block) const;
     double dot_block(const Cut& cut, int64_t block, const double* dense) const;
 
     int64_t n_weights_, n_blocks_;

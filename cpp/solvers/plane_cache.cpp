@@ -26,6 +26,23 @@ void PlaneCache::replace(ExampleCache& cache, Entry& entry, Code code) {
     std::copy(code.begin(), code.end(), cache.codes.begin() + entry.begin);
 }
 
+void PlaneCache::drop_unused(int64_t age) {
+    for (ExampleCache& cache : caches_) {
+        const auto is_old = [&](const Entry& entry) { return clock_ - entry.last_used > age; };
+        if (std::none_of(cache.entries.begin(), cache.entries.end(), is_old)) continue;
+        ExampleCache kept;
+        for (const Entry& entry : cache.entries) {
+            if (is_old(entry)) continue;
+            const Code code = cache.code(entry);
+            kept.entries.push_back(entry);
+            kept.entries.back().begin = static_cast<uint32_t>(kept.codes.size());
+            kept.codes.insert(kept.codes.end(), code.begin(), code.end());
+        }
+        n_planes_ -= static_cast<int64_t>(cache.entries.size() - kept.entries.size());
+        cache = std::move(kept);
+    }
+}
+
 void PlaneCache::insert(const PlaneBatch& planes) {
     ++clock_;
     for (int64_t k = 0; k < planes.size(); ++k) {

@@ -20,6 +20,9 @@ class PlaneCache {
     // Adds each plane to its example's cache; one already there counts as used, a full cache loses its oldest plane.
     void insert(const PlaneBatch& planes);
 
+    // Forgets planes that no cut used in the last `age` calls of best and insert.
+    void drop_unused(int64_t age);
+
     // Replaces planes found at w by cached ones of the same example that are worth more there, and adds cached ones that are worth
     // more than 0 where none was found. Returns those examples: their search was not exact.
     std::vector<int32_t> improve(PlaneBatch& found, std::span<const int32_t> searched, const double* w) const;

@@ -184,6 +184,22 @@ void WorkingSets::weights(double* w) const {
     for (const int64_t j : nonnegative_) w[j] = std::max(0.0, w[j]);
 }
 
+std::vector<double> WorkingSets::slacks(std::span<const int64_t> ids, const double* w) const {
+    Memory memory;
+    memory.scratch = space_->scratch();
+    std::vector<double> out;
+    for (const int64_t example : ids) {
+        value_block(example, w, memory);
+        const Block& block = blocks_[example];
+        const double total = std::accumulate(block.alpha.begin(), block.alpha.end(), 0.0);
+        const double shift = squared_ ? total / (2.0 * budgets_[example]) : 0.0;
+        double most = 0.0;
+        for (const double value : memory.values) most = std::max(most, value + shift);
+        out.push_back(most);
+    }
+    return out;
+}
+
 void WorkingSets::erase(Block& block, const std::vector<bool>& drop) {
     Block kept;
     std::vector<size_t> stays;

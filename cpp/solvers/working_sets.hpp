@@ -39,6 +39,9 @@ class WorkingSets {
     // w recomputed from the planes and α.
     void weights(double* w) const;
 
+    // max(0, Δ − w·ψ) over each listed example's planes.
+    std::vector<double> slacks(std::span<const int64_t> ids, const double* w) const;
+
     // Called once per QP: drops planes whose α has been 0 in the last prune_after of them. Returns how many.
     int64_t prune(int64_t prune_after);
 

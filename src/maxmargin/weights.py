@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin import _core
+
 
 class DenseWeights:
     """Weights as one dense vector, with a float32 copy made on demand.
@@ -21,6 +23,11 @@ class DenseWeights:
         """Say that ``exact`` was written to from outside."""
         self._is_fresh = False
 
+    def add_cuts(self, cuts: _core.CutSet, coefficients: NDArray[np.float64], n_jobs: int) -> None:
+        """Become w + Σ a_k g_k; the float32 copy, if there is one, follows in the same pass over memory."""
+        cuts.add(coefficients, self.exact, self._rounded, n_jobs)
+        self._is_fresh = self._rounded is not None
+
     @property
     def rounded(self) -> NDArray[np.float32]:
         """The float32 copy of ``exact``."""
@@ -34,11 +41,12 @@ class DenseWeights:
 
     def norm2(self) -> float:
         """Return ‖w‖²."""
-        return float(self.exact @ self.exact)
+        return self.dot(self)
 
     def dot(self, other: DenseWeights) -> float:
         """Return w·v."""
-        return float(self.exact @ other.exact)
+        # Not BLAS: it would start threads of its own whatever n_jobs says.
+        return float(np.einsum("i,i->", self.exact, other.exact))
 
     def copy(self) -> DenseWeights:
         """Return an independent copy."""

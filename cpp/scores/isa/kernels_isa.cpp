@@ -12,20 +12,23 @@ inline void prefetch(const void* at) { __builtin_prefetch(at); }
 inline void prefetch(const void*) {}
 #endif
 
-// Weights of rare features are not in any near cache: they are asked for this many features ahead, across row ends.
-constexpr int64_t features_ahead = 32;
+// Weights of rare features are not in any near cache: while a row is summed, those of the next row are asked for.
+struct NextRow {
+    const int32_t* indices;
+    int64_t length;
+};
 
 template <class Value>
 struct CsrRow {
     const int32_t* indices;
     const Value* values;
     int64_t length;
-    int64_t until_end;  // entries from here to the end of the matrix
+    NextRow next;
     int64_t feature(int64_t j) const { return indices[j]; }
     Value value(int64_t j) const { return values[j]; }
     bool ahead(int64_t j, int64_t& feature) const {
-        if (j + features_ahead >= until_end) return false;
-        feature = indices[j + features_ahead];
+        if (j >= next.length) return false;
+        feature = next.indices[j];
         return true;
     }
 };
@@ -33,12 +36,12 @@ struct CsrRow {
 struct OnesRow {
     const int32_t* indices;
     int64_t length;
-    int64_t until_end;
+    NextRow next;
     int64_t feature(int64_t j) const { return indices[j]; }
     float value(int64_t) const { return 1.0f; }
     bool ahead(int64_t j, int64_t& feature) const {
-        if (j + features_ahead >= until_end) return false;
-        feature = indices[j + features_ahead];
+        if (j >= next.length) return false;
+        feature = next.indices[j];
         return true;
     }
 };
@@ -131,10 +134,15 @@ void score_dense(const ScoreTask<Scalar>& task, const Value* values) {
 template <class Scalar, class MakeRow>
 void score_sparse(const ScoreTask<Scalar>& task, MakeRow make_row) {
     const Features& x = *task.features;
+    const auto row_number = [&](int64_t r) { return task.rows ? task.rows[r] : task.first_row + r; };
     for (int64_t r = 0; r < task.n_rows; ++r) {
-        const int64_t row = task.rows ? task.rows[r] : task.first_row + r;
-        const int64_t begin = x.indptr[row];
-        score_row(make_row(begin, x.indptr[row + 1] - begin, x.indptr[x.n_rows] - begin), task.weights, task.stride, task.out + r * task.stride);
+        const int64_t row = row_number(r), begin = x.indptr[row];
+        NextRow next{nullptr, 0};
+        if (r + 1 < task.n_rows) {
+            const int64_t after = row_number(r + 1);
+            next = {x.indices + x.indptr[after], x.indptr[after + 1] - x.indptr[after]};
+        }
+        score_row(make_row(begin, x.indptr[row + 1] - begin, next), task.weights, task.stride, task.out + r * task.stride);
     }
 }
 
@@ -145,11 +153,11 @@ void score_rows(const ScoreTask<Scalar>& task) {
         if (x.values32) score_dense(task, x.values32);
         else score_dense(task, x.values64);
     } else if (x.values32) {
-        score_sparse(task, [&x](int64_t begin, int64_t length, int64_t until_end) { return CsrRow<float>{x.indices + begin, x.values32 + begin, length, until_end}; });
+        score_sparse(task, [&x](int64_t begin, int64_t length, NextRow next) { return CsrRow<float>{x.indices + begin, x.values32 + begin, length, next}; });
     } else if (x.values64) {
-        score_sparse(task, [&x](int64_t begin, int64_t length, int64_t until_end) { return CsrRow<double>{x.indices + begin, x.values64 + begin, length, until_end}; });
+        score_sparse(task, [&x](int64_t begin, int64_t length, NextRow next) { return CsrRow<double>{x.indices + begin, x.values64 + begin, length, next}; });
     } else {
-        score_sparse(task, [&x](int64_t begin, int64_t length, int64_t until_end) { return OnesRow{x.indices + begin, length, until_end}; });
+        score_sparse(task, [&x](int64_t begin, int64_t length, NextRow next) { return OnesRow{x.indices + begin, length, next}; });
     }
 }
 

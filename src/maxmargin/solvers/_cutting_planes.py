@@ -10,6 +10,8 @@ from maxmargin.solvers._timing import Stopwatch
 from maxmargin.weights import DenseWeights
 
 _MAX_QP_STEPS = 1_000_000
+# Planes that no cut of the last few used are not worth valuing again: early ones are wrong everywhere.
+_FORGET_AFTER = 10
 
 
 class CutModel:
@@ -39,7 +41,7 @@ class CutModel:
         self._watch = watch
         self._idle = np.zeros(0, np.int64)
         self._alpha: FloatArray = np.zeros(0)  # the α that weights belong to
-        self._mu: FloatArray = np.zeros(len(self._nonnegative))
+        self._unclipped: FloatArray = np.zeros(len(self._nonnegative))  # (Σ α g)_J, of which weights hold the positive part
 
     @property
     def size(self) -> int:
@@ -82,15 +84,14 @@ class CutModel:
             self._alpha = np.delete(self._alpha, old)
 
     def _move_to(self, alpha: FloatArray) -> None:
-        w = self.weights.exact
-        w[self._nonnegative] -= self._mu
-        self.cuts.add(alpha - self._alpha, w, self._problem.n_jobs)
-        self._mu = self._qp.mu
-        w[self._nonnegative] += self._mu
-        # Exact zeros where μ lifted a weight: the sum above leaves rounding there.
-        w[self._nonnegative[self._mu > 0.0]] = 0.0
-        self.weights.touch()
+        """Change the weights to those of another α; the best μ_j = max(0, −(Σ α g)_j) cuts negative parts off."""
+        self.weights.exact[self._nonnegative] = self._unclipped
+        self.weights.add_cuts(self.cuts, alpha - self._alpha, self._problem.n_jobs)
         self._alpha = alpha
+        if len(self._nonnegative):
+            self._unclipped = self.weights.exact[self._nonnegative]
+            self.weights.exact[self._nonnegative] = np.maximum(self._unclipped, 0.0)
+            self.weights.touch()
 
 
 class Separator:
@@ -146,6 +147,7 @@ class Separator:
                 for example in self.cache.improve(batch, ids, weights.exact):
                     self._problem.report_inexact(example)
             self.cache.insert(batch)
+            self.cache.drop_unused(_FORGET_AFTER)
 
     def _from_cache(self, cache: _core.PlaneCache, model: CutModel, weights: DenseWeights, needed: float) -> bool:
         if cache.n_planes == 0 or not np.isfinite(needed):

@@ -66,6 +66,14 @@ class Option:
     meaning: str
 
 
+EPSILON = Option(
+    None,
+    lambda v: v is None or (is_number(v) and v > 0),
+    "a positive number or None",
+    "the paper's ε, in units of mean loss: stop when the gap is at most C'ε. None: stop on tol.",
+)
+
+
 def is_number(value: Any) -> bool:
     """Return whether an option's value is a finite number."""
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))

@@ -23,7 +23,7 @@ import numpy as np
 from maxmargin.problem import Problem
 from maxmargin.solvers._cutting_planes import CutModel, Separator
 from maxmargin.solvers._timing import Stopwatch
-from maxmargin.solvers.base import Iterate, Option, Solver, Task, is_integer, is_number
+from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task, is_integer, is_number
 
 # The share of the last exact violation that a cached cut must reach to be used (as in SVM-struct).
 _CACHED_SHARE = 0.1
@@ -37,12 +37,7 @@ class OneSlack(Solver):
     name = "one-slack"
     losses = frozenset({"hinge"})
     options = {
-        "epsilon": Option(
-            None,
-            lambda v: v is None or (is_number(v) and v > 0),
-            "a positive number or None",
-            "the paper's ε in units of mean loss: stop when no cut is violated by more. None: stop on tol.",
-        ),
+        "epsilon": EPSILON,
         "cache_size": Option(
             None,
             lambda v: v is None or is_integer(v, 0),
@@ -82,7 +77,8 @@ class OneSlack(Solver):
                 step.weights, step.is_precise = w, self.precise
                 step.primal = 0.5 * w.norm2() + C * max(value, 0.0)
                 best_primal = min(best_primal, step.primal)
-                step.is_last = epsilon is not None and violation <= epsilon
+                # C ε bounds the violation and the QP's own gap together: the gap the paper's stop promises.
+                step.is_last = epsilon is not None and step.primal - model.dual <= C * epsilon
             step.details = {
                 "planes": separator.n_planes,
                 "cuts": model.size,

@@ -1,0 +1,255 @@
+"""What all estimators share: the training parameters, the run itself, warm starts and saving."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping
+from typing import Any, Self
+
+import joblib  # type: ignore[import-untyped]
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from maxmargin.files.model_file import save
+from maxmargin.models._linear import check_cost_matrix
+from maxmargin.problem import FloatArray
+from maxmargin.result import Certificate, Solution
+from maxmargin.solvers import make_solver
+from maxmargin.solvers.base import is_integer, is_number
+from maxmargin.train import Trainable, train
+
+# Products of two features, summed over examples and multiplied by C, must stay within double precision.
+_LARGEST_FEATURE = 1e100
+
+
+class MaxMarginEstimator(BaseEstimator):  # type: ignore[misc]
+    """The parameters and fitted attributes of every estimator; see the subclasses for their meaning."""
+
+    n_iter_: int
+    certificate_: Certificate
+    history_: list[dict[str, Any]]
+
+    # The planes of the last fit and what they belong to, kept only under warm_start.
+    _warm: tuple[str, Any] | None = None
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "hinge",
+        rescaling: str = "margin",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = 10_000,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.rescaling = rescaling
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.solver_options = solver_options
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to one file, which :func:`maxmargin.load` reads back.
+
+        The file holds the parameters, the labels, the weights and the certificate, not the history. It is written
+        beside and renamed: an existing file stays whole until the new one is.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to write; an existing file is replaced.
+        """
+        save(self, path)
+
+    def _check_parameters(self, abilities: frozenset[str]) -> None:
+        """Refuse what training would refuse, before any work on the data."""
+        if not is_number(self.C) or self.C <= 0:
+            raise ValueError(f"C must be a positive number, found {self.C!r}.")
+        if not isinstance(self.warm_start, (bool, np.bool_)):
+            raise ValueError(f"warm_start must be True or False, found {self.warm_start!r}.")
+        if not isinstance(self.verbose, (bool, np.bool_)) and not is_integer(self.verbose, 0):
+            raise ValueError(f"verbose must be an integer ≥ 0, found {self.verbose!r}.")
+        make_solver(self.solver, self.loss, self.rescaling, abilities, self.solver_options)
+
+    def _train(self, model: Trainable, X: Any, Y: Any, sample_weight: ArrayLike | None) -> Solution:
+        """Train ``model`` and set what does not depend on it."""
+        key = self._fingerprint(model, X, Y, sample_weight) if self.warm_start else ""
+        planes = self._warm[1] if self.warm_start and self._warm is not None and self._warm[0] == key else None
+        solution = train(
+            model,
+            X,
+            Y,
+            self.C,
+            solver=self.solver,
+            loss=self.loss,
+            rescaling=self.rescaling,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_time=self.max_time,
+            sample_weight=sample_weight,
+            n_jobs=self.n_jobs,
+            random_state=_seed(self.random_state),
+            verbose=int(self.verbose),
+            solver_options=self.solver_options,
+            planes=planes,
+        )
+        _check_precision(solution)
+        self.n_iter_ = len(solution.history)
+        self.certificate_ = solution.certificate
+        self.history_ = solution.history
+        self._warm = (key, solution.planes) if self.warm_start and solution.planes is not None else None
+        return solution
+
+    def _fingerprint(self, model: Trainable, X: Any, Y: Any, sample_weight: Any) -> str:
+        """Name the problem up to C and tol: planes of another problem would give a wrong certificate."""
+        problem = (vars(model), X, Y, sample_weight, self.solver, self.loss, self.rescaling)
+        try:
+            return str(joblib.hash(problem))
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"warm_start=True compares the data of two fits by their pickles, and these have none: {error}"
+            ) from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the planes out: they may be many times larger than the model."""
+        return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
+
+    def _fitted_state(self) -> dict[str, Any]:
+        """Return what a model file must hold beyond parameters and certificate: plain values and arrays."""
+        raise NotImplementedError
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take back what :meth:`_fitted_state` gave; raise ValueError or KeyError if it does not fit together."""
+        raise NotImplementedError
+
+    @classmethod
+    def _from_file(
+        cls, parameters: dict[str, Any], certificate: Certificate, n_iter: int, state: dict[str, Any]
+    ) -> Self:
+        estimator = cls(**parameters)
+        estimator.certificate_ = certificate
+        estimator.n_iter_ = n_iter
+        estimator.history_ = []
+        estimator._restore(state)
+        return estimator
+
+
+def _seed(random_state: Any) -> int | np.random.Generator | None:
+    """Return what ``train`` takes for any ``random_state`` that scikit-learn takes."""
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return random_state
+    if is_integer(random_state, 0):
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    raise ValueError(
+        f"random_state must be an integer ≥ 0, a Generator, a RandomState or None, found {random_state!r}."
+    )
+
+
+def _check_precision(solution: Solution) -> None:
+    """Refuse a result whose numbers are rounding errors."""
+    certificate = solution.certificate
+    # An interrupt before the first evaluation leaves w = 0 and an infinite primal: usable, and said so.
+    is_evaluated = bool(np.isfinite(certificate.primal)) or not solution.history
+    is_sound = certificate.gap is None or certificate.gap >= -1e-6 * abs(certificate.primal)
+    if not np.all(np.isfinite(solution.w)) or not is_evaluated or not is_sound:
+        raise ValueError(
+            "C times the squares of the features is too large for double precision: scale the features, or choose a "
+            "smaller C, sample_weight or cost."
+        )
+
+
+def check_scale(rows: Any) -> None:
+    """Refuse features so large that the products of two of them would overflow."""
+    values = rows.data if sp.issparse(rows) else rows
+    if values.size == 0:
+        return
+    largest = max(abs(float(values.min())), abs(float(values.max())))
+    if largest > _LARGEST_FEATURE:
+        raise ValueError(
+            f"X holds values up to {largest:.3g}, whose products leave double precision: scale the features."
+        )
+
+
+def loss_table(cost: Any, name: str, classes: NDArray[Any]) -> FloatArray | None:
+    """Return the loss of a wrong label: None for 1, one weight per true label, or a matrix true × predicted.
+
+    Parameters
+    ----------
+    cost : None, str, number, mapping or matrix
+        The estimator's parameter.
+    name : str
+        The one name that is allowed, which means the same as None.
+    classes : array
+        The labels, in the order of which the result is.
+    """
+    k = len(classes)
+    allowed = (
+        f"None, '{name}', a number, a dict of label weights, or a {k} × {k} matrix true label × predicted label in the "
+        "order of classes_"
+    )
+    if cost is None or (isinstance(cost, str) and cost == name):
+        return None
+    if isinstance(cost, str):
+        raise ValueError(f"cost must be {allowed}; found {cost!r}.")
+    if isinstance(cost, Mapping):
+        return _label_weights(cost, classes)
+    if is_number(cost):
+        if cost <= 0:
+            raise ValueError(f"cost must be positive where it is one number, found {cost!r}.")
+        return np.full(k, float(cost))
+    try:
+        matrix = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"cost must be {allowed}; found {cost!r}.") from None
+    return check_cost_matrix(matrix, k)
+
+
+def loss_matrix(cost: Any, name: str, classes: NDArray[Any]) -> FloatArray | None:
+    """Return :func:`loss_table` with weights written out as a matrix."""
+    table = loss_table(cost, name, classes)
+    return table if table is None or table.ndim == 2 else np.asarray(table[:, None] * (1.0 - np.eye(len(table))))
+
+
+def _label_weights(cost: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:
+    labels = classes.tolist()
+    check_known("cost", list(cost), labels)
+    for label, weight in cost.items():
+        if not is_number(weight) or weight < 0:
+            raise ValueError(f"cost[{label!r}] must be a number ≥ 0, found {weight!r}.")
+    return np.array([float(cost.get(label, 1.0)) for label in labels])
+
+
+def check_known(name: str, given: list[Any], labels: list[Any]) -> None:
+    """Refuse a parameter none of whose labels occurs.
+
+    A few may be missing, as happens when cross-validation leaves a rare label out of a fold; all missing is a mistake.
+    """
+    known = set(labels)
+    if given and not any(label in known for label in given):
+        raise ValueError(
+            f"{name} names {given[0]!r}, and none of its labels occurs in y, whose labels are {shortened(labels)}."
+        )
+
+
+def shortened(labels: list[Any]) -> str:
+    """Return labels for a message, the first ones only where there are many."""
+    shown = ", ".join(repr(label) for label in labels[:8])
+    return shown if len(labels) <= 8 else f"{shown}, … ({len(labels)} in all)"

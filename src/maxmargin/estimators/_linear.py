@@ -1,0 +1,222 @@
+"""What the classifiers of single rows share: validation, the constant column, class weights, linear scores."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from maxmargin.estimators._base import MaxMarginEstimator, check_known, check_scale
+from maxmargin.models._linear import LinearModel, check_sample_weight
+from maxmargin.problem import FloatArray
+from maxmargin.solvers.base import is_number
+
+
+class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[misc]
+    """A classifier whose scores are ``X @ coef_.T + intercept_``; subclasses name the model."""
+
+    classes_: NDArray[Any]
+    coef_: FloatArray
+    intercept_: FloatArray
+    n_features_in_: int
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "hinge",
+        rescaling: str = "margin",
+        cost: Any = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = 10_000,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            C,
+            loss=loss,
+            rescaling=rescaling,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            warm_start=warm_start,
+            verbose=verbose,
+            solver_options=solver_options,
+        )
+        self.cost = cost
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+
+    @abstractmethod
+    def _encode(self, classes: NDArray[Any], codes: NDArray[np.int32]) -> tuple[LinearModel, NDArray[np.int32]]:
+        """Return the model for these classes, and the targets as it takes them."""
+
+    @abstractmethod
+    def _check_classes(self, y: NDArray[Any], classes: NDArray[Any]) -> None:
+        """Refuse a number of classes that the model is not made for."""
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on rows and their classes.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            The examples; float32 is kept, other numbers become float64.
+        y : array of shape (n_samples,)
+            Their classes.
+        sample_weight : array of shape (n_samples,), optional
+            s_i ≥ 0: how many times each example counts.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters(LinearModel.abilities)
+        if not is_number(self.intercept_scaling) or self.intercept_scaling <= 0:
+            raise ValueError(f"intercept_scaling must be a positive number, found {self.intercept_scaling!r}.")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        classes, inverse = np.unique(y, return_inverse=True)
+        codes = inverse.astype(np.int32)
+        if len(classes) < 2:
+            raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
+        self._check_classes(y, classes)
+        check_scale(X)
+        weights = self._example_weights(check_sample_weight(sample_weight, len(codes)), classes, codes)
+        model, targets = self._encode(classes, codes)
+        rows = _with_constant(X, self.intercept_scaling) if self.fit_intercept else X
+        solution = self._train(model, rows, targets, weights)
+
+        self.classes_ = classes
+        coef = model.blocks(solution.w)["coef"]
+        if len(coef) == 2:
+            # Two classes have one score, as everywhere in scikit-learn.
+            coef = coef[1:] - coef[:1]
+        d = X.shape[1]
+        self.coef_ = np.ascontiguousarray(coef[:, :d])
+        self.intercept_ = self.intercept_scaling * coef[:, d] if self.fit_intercept else np.zeros(len(coef))
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the scores of the classes, or of the second class against the first where there are two.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes, positive means ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.asarray(X @ self.coef_.T + self.intercept_)
+        if not np.all(np.isfinite(scores)):
+            row = int(np.argmax(~np.isfinite(scores).all(axis=1)))
+            raise ValueError(
+                f"the score of X[{row}] leaves double precision: X holds values too large for these weights."
+            )
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class with the highest score for each row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values of ``classes_``; of equal scores the first class wins.
+        """
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def _example_weights(
+        self, sample_weight: FloatArray | None, classes: NDArray[Any], codes: NDArray[np.int32]
+    ) -> FloatArray | None:
+        """Return s_i times the weight of the example's class, or None where all are 1."""
+        if sample_weight is not None and not sample_weight.any():
+            raise ValueError("Sample weights must contain at least one non-zero number.")
+        if self.class_weight is None:
+            return sample_weight
+        base = np.ones(len(codes)) if sample_weight is None else sample_weight
+        labels = classes.tolist()
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise ValueError(f"class_weight must be a dict, 'balanced' or None, found {self.class_weight!r}.")
+            totals = np.bincount(codes, weights=base, minlength=len(classes))
+            factors = np.divide(base.sum(), len(classes) * totals, out=np.ones(len(classes)), where=totals > 0)
+        elif isinstance(self.class_weight, Mapping):
+            check_known("class_weight", list(self.class_weight), labels)
+            factors = np.array([self.class_weight.get(label, 1.0) for label in labels], dtype=object)
+            bad = [label for label, factor in zip(labels, factors, strict=True) if not is_number(factor) or factor < 0]
+            if bad:
+                raise ValueError(f"class_weight[{bad[0]!r}] must be a number ≥ 0, found {self.class_weight[bad[0]]!r}.")
+        else:
+            raise ValueError(f"class_weight must be a dict, 'balanced' or None, found {self.class_weight!r}.")
+        return np.asarray(base * factors.astype(np.float64)[codes])
+
+    def _fitted_state(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        state = {"classes": self.classes_, "coef": self.coef_, "intercept": self.intercept_}
+        names = getattr(self, "feature_names_in_", None)
+        return state if names is None else {**state, "feature_names_in": names}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.classes_, self.coef_, self.intercept_ = state["classes"], state["coef"], state["intercept"]
+        self._check_classes(self.classes_, self.classes_)
+        if self.coef_.dtype != np.float64 or self.intercept_.dtype != np.float64:
+            raise ValueError("its weights are not float64")
+        n_scores = 1 if len(self.classes_) == 2 else len(self.classes_)
+        if self.coef_.ndim != 2 or len(self.coef_) != n_scores or self.intercept_.shape != (n_scores,):
+            raise ValueError(
+                f"its weights have shapes {self.coef_.shape} and {self.intercept_.shape}, which do not fit "
+                f"{len(self.classes_)} classes"
+            )
+        self.n_features_in_ = self.coef_.shape[1]
+        if "feature_names_in" in state:
+            self.feature_names_in_ = state["feature_names_in"]
+            if self.feature_names_in_.shape != (self.n_features_in_,):
+                raise ValueError(
+                    f"it names {self.feature_names_in_.size} features and has weights for {self.n_features_in_}"
+                )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _with_constant(X: Any, constant: float) -> Any:
+    """Return X with one more column that holds ``constant`` everywhere."""
+    n, d = X.shape
+    if not sp.issparse(X):
+        return np.hstack([X, np.full((n, 1), constant, X.dtype)])
+    ends = X.indptr[1:]
+    indptr = X.indptr.astype(np.int64) + np.arange(n + 1)
+    indices, values = np.insert(X.indices, ends, d), np.insert(X.data, ends, constant)
+    return sp.csr_array((values, indices, indptr), shape=(n, d + 1))

@@ -1,0 +1,229 @@
+"""Sequences and label sequences as users have them, checked and stacked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from maxmargin.estimators._base import check_scale
+from maxmargin.estimators._vocabulary import Vocabulary, is_feature_tokens
+from maxmargin.models import Sequences
+from maxmargin.problem import IntArray
+
+_EXPECTED = (
+    "a list of sequences, each a (length × features) matrix, dense or CSR, a list of feature dicts, or a list of lists "
+    "of feature strings"
+)
+
+
+def read_sequences(X: Any) -> tuple[Sequences, Vocabulary | None]:
+    """Return X stacked, and the vocabulary of its features where they have names."""
+    sequences = _as_list(X)
+    if isinstance(sequences, Sequences) or not _has_names(sequences):
+        return _stack(sequences), None
+    vocabulary, data = Vocabulary.learn(sequences)
+    check_scale(data.rows)
+    return data, vocabulary
+
+
+def read_known_sequences(X: Any, n_features: int, vocabulary: Vocabulary | None) -> Sequences:
+    """Return X stacked, as sequences of the features that were trained on."""
+    sequences = _as_list(X)
+    has_names = not isinstance(sequences, Sequences) and _has_names(sequences)
+    if vocabulary is not None:
+        if not has_names:
+            raise TypeError(
+                "X holds matrices, but the ChainSVM was fitted on features with names: give dicts or strings."
+            )
+        return vocabulary.read(sequences)
+    if has_names:
+        raise TypeError("X holds features with names, but the ChainSVM was fitted on matrices: give matrices.")
+    data = _stack(sequences)
+    if data.rows.shape[1] != n_features:
+        raise ValueError(
+            f"X has {data.rows.shape[1]} features, but ChainSVM is expecting {n_features} features as input."
+        )
+    return data
+
+
+def _as_list(X: Any) -> Any:
+    if isinstance(X, Sequences):
+        return X
+    if isinstance(X, (str, bytes, Mapping, Set)) or sp.issparse(X) or not isinstance(X, Iterable):
+        raise TypeError(f"X is of type {type(X).__name__}; expected {_EXPECTED}.")
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object:
+        raise ValueError(f"X is one matrix of shape {X.shape}; expected {_EXPECTED}. For one sequence, give [X].")
+    sequences = [_unwrapped(sequence) for sequence in X]
+    if not sequences:
+        raise ValueError("X is empty: at least one sequence is needed.")
+    for i, sequence in enumerate(sequences):
+        if isinstance(sequence, (str, bytes, Mapping, Set)) or (
+            not hasattr(sequence, "__len__") and not sp.issparse(sequence)
+        ):
+            raise TypeError(f"X[{i}] is of type {type(sequence).__name__}; expected {_EXPECTED}.")
+    return sequences
+
+
+def _unwrapped(sequence: Any) -> Any:
+    """Return arrays of strings or objects as lists."""
+    return sequence.tolist() if isinstance(sequence, np.ndarray) and sequence.dtype.kind in "OSUT" else sequence
+
+
+def _is_matrix(sequence: Any) -> bool:
+    return sp.issparse(sequence) or hasattr(sequence, "shape")
+
+
+def _has_names(sequences: Sequence[Any]) -> bool:
+    """Return whether the features are dicts or strings; all sequences must be of one kind."""
+    matrices = [_is_matrix(sequence) for sequence in sequences]
+    if all(matrices):
+        return False
+    if any(matrices):
+        odd = matrices.index(not matrices[0])
+        raise TypeError(
+            f"X[{odd}] is of type {type(sequences[odd]).__name__}, but X[0] is of type {type(sequences[0]).__name__}: "
+            "all sequences must be matrices, or all of them lists of tokens."
+        )
+    return is_feature_tokens(sequences)
+
+
+def _stack(sequences: Any) -> Sequences:
+    """Return matrices one below the other."""
+    if isinstance(sequences, Sequences):
+        rows = sequences.rows if sp.issparse(sequences.rows) else _dense(sequences.rows, "X.rows")
+        data = Sequences(rows, sequences.lengths)
+    else:
+        n_sparse = sum(map(sp.issparse, sequences))
+        if 0 < n_sparse < len(sequences):
+            odd = next(i for i, matrix in enumerate(sequences) if sp.issparse(matrix) != sp.issparse(sequences[0]))
+            raise TypeError(
+                f"X[0] and X[{odd}] are of different kinds: all matrices must be dense, or all of them sparse."
+            )
+        matrices = sequences if n_sparse else [_dense(matrix, f"X[{i}]") for i, matrix in enumerate(sequences)]
+        d = matrices[0].shape[1]
+        for i, matrix in enumerate(matrices):
+            if matrix.shape[0] == 0:
+                raise ValueError(f"X[{i}] is empty: every sequence needs at least one token.")
+            if matrix.shape[1] != d:
+                raise ValueError(
+                    f"X[{i}] has {matrix.shape[1]} columns but X[0] has {d}: all sequences need the same features."
+                )
+        data = Sequences.stack(matrices)
+    rows = data.rows
+    if sp.issparse(rows) and rows.dtype.kind not in "biuf":
+        raise TypeError(f"X holds values of type {rows.dtype}; expected real numbers.")
+    if rows.shape[1] == 0:
+        raise ValueError("X has 0 columns: at least one feature is needed.")
+    if rows.dtype not in (np.float32, np.float64):
+        data = Sequences(rows.astype(np.float64), data.lengths)
+    _check_finite(data)
+    check_scale(data.rows)
+    return data
+
+
+def _dense(matrix: Any, name: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(matrix)
+    except ValueError:
+        raise ValueError(f"{name} has rows of different lengths; expected a (length × features) matrix.") from None
+    if array.size == 0 and len(array) == 0:
+        raise ValueError(f"{name} is empty: every sequence needs at least one token.")
+    if array.ndim != 2:
+        raise ValueError(f"{name} has shape {array.shape}; expected a (length × features) matrix.")
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} holds values of type {array.dtype}; expected real numbers.")
+    return array
+
+
+def _check_finite(data: Sequences) -> None:
+    values = data.rows.data if sp.issparse(data.rows) else data.rows
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    bad = int(np.argmin(finite))
+    if sp.issparse(data.rows):
+        row, value = int(np.searchsorted(data.rows.indptr, bad, side="right")) - 1, values[bad]
+    else:
+        row, value = bad // values.shape[1], values.flat[bad]
+    i, t = place(data.offsets, row)
+    raise ValueError(f"X[{i}] holds {value} in row {t}: features must be finite.")
+
+
+def place(offsets: IntArray, row: int) -> tuple[int, int]:
+    """Return the sequence that a stacked row belongs to, and the row's number in it."""
+    i = int(np.searchsorted(offsets, row, side="right")) - 1
+    return i, row - int(offsets[i])
+
+
+def flatten_labels(y: Any, data: Sequences) -> list[Hashable]:
+    """Return the labels of all tokens, after checking that every token has one."""
+    if isinstance(y, (str, bytes, Mapping, Set)) or not hasattr(y, "__len__"):
+        raise TypeError(f"y is of type {type(y).__name__}; expected a list of label sequences.")
+    if len(y) != len(data):
+        raise ValueError(f"y has {len(y)} label sequences but X has {len(data)} sequences.")
+    sequences = [labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in y]
+    for i, (labels, length) in enumerate(zip(sequences, data.lengths.tolist(), strict=True)):
+        if isinstance(labels, (Mapping, Set)) or not hasattr(labels, "__len__"):
+            raise TypeError(f"y[{i}] is {labels!r}; expected a sequence of labels.")
+        if len(labels) != length:
+            raise ValueError(
+                f"y[{i}] has {len(labels)} labels but X[{i}] has {length} rows: every token needs one label."
+            )
+    flat = list(chain.from_iterable(sequences))
+    if any(isinstance(label, np.generic) for label in flat[:1]):
+        flat = [label.item() if isinstance(label, np.generic) else label for label in flat]
+    return flat
+
+
+def encode_labels(flat: list[Hashable], data: Sequences) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Return the labels that occur, sorted where they can be, and each token's number among them."""
+    numbers: defaultdict[Hashable, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    try:
+        codes = np.fromiter(map(numbers.__getitem__, flat), np.int32, len(flat))
+    except TypeError:
+        check_hashable(flat, data)
+        raise
+    labels = list(numbers)
+    for label in labels:
+        if label != label:
+            i, t = place(data.offsets, flat.index(label))
+            raise ValueError(f"y[{i}][{t}] is {label!r}, which is not equal to itself and cannot be a label.")
+    try:
+        ordered = sorted(labels)  # type: ignore[type-var]
+    except TypeError:
+        # Labels of different types have no order: they keep that of their first appearance.
+        ordered = labels
+    column = np.empty(len(labels), np.int32)
+    column[[numbers[label] for label in ordered]] = np.arange(len(labels), dtype=np.int32)
+    return label_array(ordered), column[codes]
+
+
+def check_hashable(flat: list[Hashable], data: Sequences) -> None:
+    """Say which label cannot be one, if any."""
+    for row, label in enumerate(flat):
+        try:
+            hash(label)
+        except TypeError:
+            i, t = place(data.offsets, row)
+            raise TypeError(
+                f"y[{i}][{t}] is {label!r}, which has no hash: labels are strings, numbers, tuples or the like."
+            ) from None
+
+
+def label_array(labels: list[Any]) -> NDArray[Any]:
+    """Return labels as an array that gives them back unchanged."""
+    if len({type(label) for label in labels}) == 1 and isinstance(labels[0], (str, bool, int, float)):
+        plain = np.array(labels)
+        if plain.ndim == 1 and plain.tolist() == labels:
+            return plain
+    array = np.empty(len(labels), dtype=object)
+    for i, label in enumerate(labels):
+        array[i] = label
+    return array

@@ -1,0 +1,421 @@
+"""Label sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.estimators._base import MaxMarginEstimator, check_known, loss_table
+from maxmargin.estimators._sequence_data import (
+    check_hashable,
+    encode_labels,
+    flatten_labels,
+    place,
+    read_known_sequences,
+    read_sequences,
+)
+from maxmargin.estimators._vocabulary import Vocabulary
+from maxmargin.models import Chain, Sequences
+from maxmargin.models._linear import check_sample_weight
+from maxmargin.problem import FloatArray
+from maxmargin.solvers.base import is_integer
+from maxmargin.train import effective_n_jobs
+
+
+class ChainSVM(MaxMarginEstimator):
+    r"""A first-order chain for labelling the tokens of sequences: a hidden Markov SVM.
+
+    The score of the labels y for the sequence x is a sum over tokens and over neighbours,
+
+    .. math::
+
+        f(x, y) = \sum_t w_{y_t} \cdot x_t + \sum_t T_{y_t y_{t + 1}} \; [ + a_{y_1} + b_{y_L} ],
+        \qquad
+        \min \; \tfrac12 \lVert (w, T, a, b) \rVert^2
+        + C \sum_i s_i \max_y \bigl( \Delta(y_i, y) - f(x_i, y_i) + f(x_i, y) \bigr)
+
+    where :math:`\Delta` counts the wrong tokens, weighted by ``cost`` and ``token_weight``.
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        Weight of the sum of slacks over sequences (SVM-hmm's ``-c`` is C times the number of sequences).
+    loss : {"hinge", "squared_hinge"}, default "hinge"
+        What a sequence's slack costs.
+    rescaling : {"margin", "slack"}, default "margin"
+        Whether the loss of an output widens the margin it asks for (as in the formula) or multiplies the slack.
+    cost : None, "hamming", number, dict or (n_labels, n_labels) array, default None
+        The loss of one wrong token: one number for all, a weight for each true label (labels left out have 1), or
+        Δ(true, predicted) in the order of ``classes_``. A sequence's loss is the sum over its tokens.
+    ends : bool, default False
+        Whether first and last labels have weights of their own.
+    forbidden : iterable of (from, to), default None
+        Pairs of labels that never follow each other, in training or prediction. Labels that ``y`` does not contain are
+        ignored.
+    solver : str, default "auto"
+        The algorithm; see :func:`maxmargin.train`.
+    tol : float, default 1e-3
+        Stop when primal − dual ≤ tol · primal.
+    max_iter : int or None, default 10_000
+        Most iterations of the solver.
+    max_time : float or None, default None
+        Most seconds. After either limit the best weights so far are kept, with a ConvergenceWarning.
+    n_jobs : int or None, default None
+        Threads; None is 1, −1 all processors.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of solvers that visit the examples in random order.
+    warm_start : bool, default False
+        Whether to keep the planes, so that the next ``fit`` on the same data (with another C, say) starts from them.
+    verbose : int, default 0
+        1: a line per exact pass; 2: a line per iteration.
+    solver_options : dict or None, default None
+        Options of the solver.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_labels, n_features)
+        w, a view: changing it changes the predictions, as for the next three.
+    transition_ : ndarray of shape (n_labels, n_labels)
+        T, from × to.
+    start_, stop_ : ndarray of shape (n_labels,)
+        a and b; 0 without ``ends``.
+    classes_ : ndarray of shape (n_labels,)
+        The labels, sorted where they can be.
+    feature_names_ : list of str
+        The names of the features, where X had dicts or strings.
+    n_features_in_ : int
+        How many features a token has.
+    certificate_ : Certificate
+        Primal, dual and gap at the weights.
+    history_ : list of dict
+        One record per iteration.
+    n_iter_ : int
+        How many iterations were made.
+
+    Notes
+    -----
+    X is a list of sequences, each of them
+
+    - a (length × features) matrix, dense or CSR (or all of them as one :class:`maxmargin.models.Sequences`),
+    - a list of dicts ``{name: value}``, where a string value makes the indicator ``name=value``, or
+    - a list of lists of feature strings, each an indicator.
+
+    y is a list of label sequences; labels are any hashable values. Features not seen in training are ignored.
+
+    References
+    ----------
+    Y. Altun, I. Tsochantaridis and T. Hofmann, "Hidden Markov support vector machines", ICML 2003.
+
+    Examples
+    --------
+    >>> import maxmargin as mm
+    >>> X = [[["w=the"], ["w=dog"], ["w=barks"]], [["w=a"], ["w=cat"]]]
+    >>> y = [["DET", "NOUN", "VERB"], ["DET", "NOUN"]]
+    >>> tagger = mm.ChainSVM(C=10.0).fit(X, y)
+    >>> tagger.predict([[["w=the"], ["w=cat"], ["w=barks"]]])
+    [['DET', 'NOUN', 'VERB']]
+    """
+
+    classes_: NDArray[Any]
+    n_features_in_: int
+    feature_names_: list[str]
+
+    # The weights in the model's own layout; coef_ and its siblings are views of them.
+    _model: Chain
+    _w: FloatArray
+    _vocabulary: Vocabulary | None
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "hinge",
+        rescaling: str = "margin",
+        cost: Any = None,
+        ends: bool = False,
+        forbidden: Iterable[tuple[Hashable, Hashable]] | None = None,
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = 10_000,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            C,
+            loss=loss,
+            rescaling=rescaling,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            warm_start=warm_start,
+            verbose=verbose,
+            solver_options=solver_options,
+        )
+        self.cost = cost
+        self.ends = ends
+        self.forbidden = forbidden
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, token_weight: Sequence[ArrayLike] | None = None
+    ) -> Self:
+        """Train on sequences and their labels.
+
+        Parameters
+        ----------
+        X : list of sequences
+            See the notes of the class.
+        y : list of label sequences
+            One label for each token.
+        sample_weight : array of shape (n_sequences,), optional
+            s_i ≥ 0: how many times each sequence counts.
+        token_weight : list of arrays, optional
+            How much each token adds to the loss where it is wrong, multiplied with ``cost``.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters(Chain.abilities)
+        data, vocabulary = read_sequences(X)
+        classes, codes = encode_labels(flatten_labels(y, data), data)
+        forbidden = self._forbidden_codes(classes)
+        _check_legal(codes, data, forbidden, classes)
+        model = Chain(
+            len(classes),
+            ends=bool(self.ends),
+            cost=loss_table(self.cost, "hamming", classes),
+            token_weight=_checked_token_weight(token_weight, data),
+            forbidden=forbidden,
+        )
+        weights = check_sample_weight(sample_weight, len(data))
+        if weights is not None and not weights.any():
+            raise ValueError("Sample weights must contain at least one non-zero number.")
+        solution = self._train(model, data, np.split(codes, data.offsets[1:-1]), weights)
+        self._set_fitted(classes, forbidden, vocabulary, data.rows.shape[1], bool(self.ends))
+        self._w = solution.w
+        return self
+
+    def _set_fitted(
+        self,
+        classes: NDArray[Any],
+        forbidden: list[tuple[int, int]] | None,
+        vocabulary: Vocabulary | None,
+        n_features: int,
+        ends: bool,
+    ) -> None:
+        self.classes_ = classes
+        self.n_features_in_ = n_features
+        # Predicting needs neither the loss nor the token weights of the training data.
+        self._model = Chain(len(classes), ends=ends, forbidden=forbidden)
+        self._model.n_features = n_features
+        self._vocabulary = vocabulary
+        if vocabulary is not None:
+            self.feature_names_ = vocabulary.names
+        elif "feature_names_" in vars(self):
+            del self.feature_names_
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Token weights, labels × features."""
+        return self._block("coef")
+
+    @property
+    def transition_(self) -> FloatArray:
+        """Weights of a label (row) before another (column)."""
+        return self._block("transition")
+
+    @property
+    def start_(self) -> FloatArray:
+        """Weights of first labels."""
+        return self._block("start")
+
+    @property
+    def stop_(self) -> FloatArray:
+        """Weights of last labels."""
+        return self._block("stop")
+
+    def _block(self, name: str) -> FloatArray:
+        if "_w" not in vars(self):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}_': call fit first.")
+        blocks = self._model.blocks(self._w)
+        return blocks[name] if name in blocks else np.zeros(len(self.classes_))
+
+    def predict(self, X: Any) -> list[list[Any]]:
+        """Return the labels with the highest score for each sequence.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        list of lists of labels
+        """
+        data = self._read(X)
+        return [
+            self.classes_[codes].tolist() for codes in self._model.predict(data, self._w, effective_n_jobs(self.n_jobs))
+        ]
+
+    def decision_function(self, X: Any) -> list[FloatArray]:
+        """Return max-marginals: how good the best labelling with a given label at a given token is.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        list of ndarrays of shape (length, n_labels)
+            The largest entry of every row is the score of the prediction, in the column of the predicted label.
+        """
+        return self._model.max_marginals(self._read(X), self._w)
+
+    def predict_topk(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
+        """Return the k best labellings of each sequence with their scores, best first.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in :meth:`fit`.
+        k : int
+            How many; a sequence with fewer possible labellings has them all.
+
+        Returns
+        -------
+        list of lists of (labels, score)
+        """
+        if not is_integer(k, 1):
+            raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
+        best = self._model.k_best(self._read(X), self._w, k)
+        return [
+            [(self.classes_[codes].tolist(), float(score)) for codes, score in zip(outputs, scores, strict=True)]
+            for outputs, scores in best
+        ]
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of tokens that are labelled right.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in :meth:`fit`.
+        y : list of label sequences
+            The true labels; one that was not seen in training counts as a mistake.
+        sample_weight : array of shape (n_sequences,), optional
+            How many times each sequence's tokens count.
+
+        Returns
+        -------
+        float
+        """
+        data = self._read(X)
+        flat = flatten_labels(y, data)
+        check_hashable(flat, data)
+        numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
+        truth = np.fromiter((numbers.get(label, -1) for label in flat), np.int32, len(flat))
+        predicted = np.concatenate(self._model.predict(data, self._w, effective_n_jobs(self.n_jobs)))
+        weights = check_sample_weight(sample_weight, len(data))
+        return float(
+            np.average(truth == predicted, weights=None if weights is None else np.repeat(weights, data.lengths))
+        )
+
+    def _read(self, X: Any) -> Sequences:
+        check_is_fitted(self)
+        return read_known_sequences(X, self.n_features_in_, self._vocabulary)
+
+    def _forbidden_codes(self, classes: NDArray[Any]) -> list[tuple[int, int]] | None:
+        if self.forbidden is None:
+            return None
+        pairs = [] if isinstance(self.forbidden, (str, bytes)) else list(self.forbidden)
+        if isinstance(self.forbidden, (str, bytes)) or any(
+            not isinstance(p, (tuple, list)) or len(p) != 2 for p in pairs
+        ):
+            raise ValueError(f"forbidden must hold pairs (from, to) of labels, found {self.forbidden!r}.")
+        check_known("forbidden", [label for pair in pairs for label in pair], classes.tolist())
+        numbers = {label: number for number, label in enumerate(classes.tolist())}
+        return [(numbers[before], numbers[after]) for before, after in pairs if before in numbers and after in numbers]
+
+    def _fitted_state(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        # Without the padding of the core's layout, which may change.
+        blocks = {name: np.ascontiguousarray(block) for name, block in self._model.blocks(self._w).items()}
+        return {
+            "classes": self.classes_,
+            "ends": self._model.ends,
+            "forbidden": None if self._model.forbidden is None else [list(pair) for pair in self._model.forbidden],
+            "blocks": blocks,
+            "feature_names": None if self._vocabulary is None else self._vocabulary.names,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        blocks, names, forbidden = state["blocks"], state["feature_names"], state["forbidden"]
+        k = len(state["classes"])
+        d = blocks["coef"].shape[1]
+        if names is not None and len(names) != d:
+            raise ValueError(f"it names {len(names)} features and has weights for {d}")
+        pairs = None if forbidden is None else [(int(before), int(after)) for before, after in forbidden]
+        if any(not 0 <= label < k for pair in pairs or [] for label in pair):
+            raise ValueError("it forbids transitions between labels that it does not have")
+        self._set_fitted(state["classes"], pairs, None if names is None else Vocabulary(names), d, bool(state["ends"]))
+        expected = {"coef": (k, d), **self._model.table_blocks}
+        found = {name: block.shape for name, block in blocks.items()}
+        if found != expected or any(block.dtype != np.float64 for block in blocks.values()):
+            raise ValueError(f"its weights have shapes {found}, expected {expected} in float64")
+        self._w = self._model.join(**blocks)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.input_tags.dict = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _checked_token_weight(token_weight: Sequence[ArrayLike] | None, data: Sequences) -> list[FloatArray] | None:
+    if token_weight is None:
+        return None
+    if len(token_weight) != len(data):
+        raise ValueError(f"token_weight has {len(token_weight)} sequences but X has {len(data)}.")
+    weights = []
+    for i, (given, length) in enumerate(zip(token_weight, data.lengths.tolist(), strict=True)):
+        array = np.asarray(given, dtype=np.float64)
+        if array.shape != (length,):
+            raise ValueError(
+                f"token_weight[{i}] has shape {array.shape} but X[{i}] has {length} rows: one number per token."
+            )
+        if not np.all(np.isfinite(array)) or np.any(array < 0):
+            raise ValueError(f"token_weight[{i}] must hold finite numbers ≥ 0.")
+        weights.append(array)
+    return weights
+
+
+def _check_legal(
+    codes: NDArray[np.int32], data: Sequences, forbidden: list[tuple[int, int]] | None, classes: NDArray[Any]
+) -> None:
+    """Refuse a training sequence that contains a forbidden transition, in the user's labels."""
+    if not forbidden:
+        return
+    table = np.zeros((len(classes), len(classes)), dtype=bool)
+    table[tuple(np.transpose(forbidden))] = True
+    illegal = table[codes[:-1], codes[1:]]
+    illegal[data.offsets[1:-1] - 1] = False
+    if illegal.any():
+        row = int(np.argmax(illegal))
+        i, t = place(data.offsets, row)
+        before, after = classes[codes[row : row + 2]].tolist()
+        raise ValueError(f"y[{i}] has the forbidden transition {before!r} → {after!r} at token {t}.")

@@ -1,0 +1,104 @@
+"""One of k classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.estimators._base import loss_matrix
+from maxmargin.estimators._linear import LinearClassifier
+from maxmargin.models._linear import LinearModel
+from maxmargin.models.multiclass import Multiclass
+
+
+class MulticlassSVM(LinearClassifier):
+    r"""A linear support vector machine for any number of classes, trained jointly (Crammer and Singer).
+
+    .. math::
+
+        \min_w \; \tfrac12 \sum_c \lVert w_c \rVert^2
+        + C \sum_i s_i \max_c \bigl( \Delta(y_i, c) - (w_{y_i} - w_c) \cdot x_i \bigr)
+
+    with :math:`\Delta(c, c) = 0` and 1 elsewhere unless ``cost`` says otherwise. With two classes this is the problem
+    of :class:`BinarySVM` at twice the C.
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        Weight of the sum of slacks, as in scikit-learn: more fits the training data more closely.
+    loss : {"hinge", "squared_hinge"}, default "hinge"
+        What a slack costs.
+    rescaling : {"margin", "slack"}, default "margin"
+        Whether the cost of a mistake widens the margin it asks for (as in the formula) or multiplies the slack. They
+        differ only where ``cost`` is not 1.
+    cost : None, "zero-one", number, dict or (n_classes, n_classes) array, default None
+        Δ(true, predicted): one number for every mistake, a weight for each true label (labels left out have 1), or a
+        matrix in the order of ``classes_``.
+    fit_intercept : bool, default True
+        Whether to add a constant column to X. Its weights are regularised like the others, as in LIBLINEAR.
+    intercept_scaling : float, default 1.0
+        The value in that column; a large one regularises the intercepts less.
+    class_weight : dict, "balanced" or None, default None
+        Multiplies the sample weights of each class. "balanced" gives all classes the same total weight.
+    solver : str, default "auto"
+        The algorithm; see :func:`maxmargin.train`.
+    tol : float, default 1e-3
+        Stop when primal − dual ≤ tol · primal.
+    max_iter : int or None, default 10_000
+        Most iterations of the solver.
+    max_time : float or None, default None
+        Most seconds. After either limit the best weights so far are kept, with a ConvergenceWarning.
+    n_jobs : int or None, default None
+        Threads; None is 1, −1 all processors.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of solvers that visit the examples in random order.
+    warm_start : bool, default False
+        Whether to keep the planes, so that the next ``fit`` on the same data (with another C, say) starts from them.
+    verbose : int, default 0
+        1: a line per exact pass; 2: a line per iteration.
+    solver_options : dict or None, default None
+        Options of the solver.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) for two classes
+        w; for two classes the weights of the second less those of the first.
+    intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
+        0 without ``fit_intercept``.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    certificate_ : Certificate
+        Primal, dual and gap at the weights.
+    history_ : list of dict
+        One record per iteration.
+    n_iter_ : int
+        How many iterations were made.
+    n_features_in_ : int
+        The number of columns of X.
+    feature_names_in_ : ndarray of str
+        Their names, where X had some.
+
+    References
+    ----------
+    K. Crammer and Y. Singer, "On the algorithmic implementation of multiclass kernel-based vector machines", Journal of
+    Machine Learning Research 2, 2001, section 3.
+
+    Examples
+    --------
+    >>> import maxmargin as mm
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> svm = mm.MulticlassSVM(C=10.0).fit(X, y)
+    >>> print(f"{svm.score(X, y):.2f}")
+    0.98
+    >>> svm.decision_function(X[:2]).shape
+    (2, 3)
+    """
+
+    def _check_classes(self, y: NDArray[Any], classes: NDArray[Any]) -> None:
+        """Any number of classes will do."""
+
+    def _encode(self, classes: NDArray[Any], codes: NDArray[np.int32]) -> tuple[LinearModel, NDArray[np.int32]]:
+        return Multiclass(len(classes), cost=loss_matrix(self.cost, "zero-one", classes)), codes

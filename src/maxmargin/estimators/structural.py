@@ -1,0 +1,220 @@
+"""A model of the user's own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.estimators._base import MaxMarginEstimator
+from maxmargin.model import Model
+from maxmargin.models._linear import check_sample_weight
+from maxmargin.problem import FloatArray
+from maxmargin.train import effective_n_jobs
+
+
+class StructuralSVM(MaxMarginEstimator):
+    r"""The scikit-learn estimator of a model written in Python.
+
+    .. math::
+
+        \min_w \; \tfrac12 \lVert w \rVert^2
+        + C \sum_i s_i \max_y \bigl( \Delta(y_i, y) - w \cdot (\Psi(x_i, y_i) - \Psi(x_i, y)) \bigr)
+
+    with Ψ, Δ and the searches of the model.
+
+    Parameters
+    ----------
+    model : Model
+        What is trained: an instance of a subclass of :class:`maxmargin.Model`. Fitting works on a copy.
+    C : float, default 1.0
+        Weight of the sum of slacks: more fits the training data more closely.
+    loss : {"hinge", "squared_hinge"}, default "hinge"
+        What a slack costs. (Δ is the model's own ``loss``.)
+    rescaling : {"margin", "slack"}, default "margin"
+        Whether Δ widens the margin that an output asks for (as in the formula) or multiplies the slack.
+    solver : str, default "auto"
+        The algorithm; see :func:`maxmargin.train`.
+    tol : float, default 1e-3
+        Stop when primal − dual ≤ tol · primal.
+    max_iter : int or None, default 10_000
+        Most iterations of the solver.
+    max_time : float or None, default None
+        Most seconds. After either limit the best weights so far are kept, with a ConvergenceWarning.
+    n_jobs : int or None, default None
+        Processes that search; None is 1, −1 all processors.
+    random_state : int, Generator, RandomState or None, default None
+        Seed of solvers that visit the examples in random order.
+    warm_start : bool, default False
+        Whether to keep the planes, so that the next ``fit`` on the same data (with another C, say) starts from them.
+    verbose : int, default 0
+        1: a line per exact pass; 2: a line per iteration.
+    solver_options : dict or None, default None
+        Options of the solver.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (model_.n_features,)
+        w.
+    model_ : Model
+        The copy of ``model`` that was initialised on the training data.
+    certificate_ : Certificate
+        Primal, dual and gap at the weights.
+    history_ : list of dict
+        One record per iteration.
+    n_iter_ : int
+        How many iterations were made.
+
+    Examples
+    --------
+    >>> import maxmargin as mm
+    >>> class Nearest(mm.Model):
+    ...     n_features = 1
+    ...
+    ...     def joint_feature(self, x, y):
+    ...         return [-abs(x - y)]
+    ...
+    ...     def loss(self, y_true, y):
+    ...         return abs(y_true - y)
+    ...
+    ...     def outputs(self, x):
+    ...         return range(5)
+    >>> svm = mm.StructuralSVM(Nearest(), C=10.0).fit([0.2, 3.1, 1.8], [0, 3, 2])
+    >>> svm.predict([0.9, 3.7])
+    [1, 4]
+    >>> svm.score([0.9, 3.7], [1, 2])
+    -1.0
+    """
+
+    coef_: FloatArray
+    model_: Model
+
+    def __init__(
+        self,
+        model: Model,
+        C: float = 1.0,
+        *,
+        loss: str = "hinge",
+        rescaling: str = "margin",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = 10_000,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            C,
+            loss=loss,
+            rescaling=rescaling,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            max_time=max_time,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            warm_start=warm_start,
+            verbose=verbose,
+            solver_options=solver_options,
+        )
+        self.model = model
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on inputs and their true outputs.
+
+        Parameters
+        ----------
+        X, y : sequences of one length
+            Inputs and outputs, as the model takes them.
+        sample_weight : array of shape (n_examples,), optional
+            s_i ≥ 0: how many times each example counts.
+
+        Returns
+        -------
+        self
+        """
+        check_model(self.model)
+        self._check_parameters(self.model.abilities)
+        model = copy.deepcopy(self.model)
+        solution = self._train(model, X, y, sample_weight)
+        self.model_ = model
+        self.coef_ = solution.w
+        return self
+
+    def predict(self, X: Any) -> list[Any]:
+        """Return the best output of each input, by the model's ``argmax``.
+
+        Parameters
+        ----------
+        X : sequence of inputs
+
+        Returns
+        -------
+        list of outputs
+        """
+        check_is_fitted(self)
+        return self.model_.predict(X, self.coef_, effective_n_jobs(self.n_jobs))
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the mean loss of the predictions, negated: higher is better and 0 is perfect.
+
+        Parameters
+        ----------
+        X, y : sequences of one length
+            Inputs and true outputs.
+        sample_weight : array of shape (n_examples,), optional
+            How many times each example counts.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        if len(X) != len(y):
+            raise ValueError(f"X has {len(X)} inputs but y has {len(y)} outputs.")
+        losses = [float(self.model_.loss(truth, best)) for truth, best in zip(y, self.predict(X), strict=True)]
+        return -float(np.average(losses, weights=check_sample_weight(sample_weight, len(losses))))
+
+    def _fitted_state(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        return {"model_class": type(self.model_).__qualname__, "coef": self.coef_, "model": vars(self.model_)}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        coef = state["coef"]
+        if coef.ndim != 1 or coef.dtype != np.float64:
+            raise ValueError(f"its weights have shape {coef.shape} and type {coef.dtype}, expected one float64 vector")
+        self.model_ = copy.deepcopy(self.model)
+        vars(self.model_).update(state["model"])
+        if getattr(self.model_, "n_features", None) != len(coef):
+            raise ValueError(
+                f"it has {len(coef)} weights, but the model has {getattr(self.model_, 'n_features', 'no')} features"
+            )
+        self.coef_ = coef
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        tags.no_validation = True
+        return tags
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is not a user's model, saying what to use instead."""
+    if isinstance(model, Model):
+        return
+    if isinstance(model, type) and issubclass(model, Model):
+        raise TypeError(
+            f"model is the class {model.__name__}; give an instance of it: StructuralSVM({model.__name__}())."
+        )
+    raise TypeError(
+        f"model is of type {type(model).__name__}; expected an instance of a subclass of maxmargin.Model. The models "
+        "of maxmargin.models have estimators of their own: BinarySVM, MulticlassSVM and ChainSVM."
+    )

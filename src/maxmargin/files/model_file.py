@@ -1,0 +1,247 @@
+"""Model files: one safetensors file with the arrays, and a JSON header among its metadata.
+
+    metadata["maxmargin"]   JSON: format version, class, parameters, fitted state, certificate, versions of libraries
+    metadata["sha256"]      digest of that text and of all arrays, in the order of their names
+
+Nothing is executed on reading: the class is looked up in a fixed table and values are decoded by `_plain_values`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import secrets
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from maxmargin.files._plain_values import DTYPES, Decoder, Encoder
+from maxmargin.result import Certificate
+
+if TYPE_CHECKING:
+    from maxmargin.estimators._base import MaxMarginEstimator
+    from maxmargin.model import Model
+
+FORMAT_VERSION = 1
+
+_LIBRARIES = ("maxmargin", "numpy", "scipy", "scikit-learn", "safetensors")
+
+
+def save(estimator: MaxMarginEstimator, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to one file.
+
+    The file is written beside and renamed, so that ``path`` never holds half a model. The history and the planes of a
+    warm start are not stored. Of a :class:`StructuralSVM` the weights and the plain attributes of its model are stored,
+    not the model's class: :func:`load` must be given that.
+
+    Parameters
+    ----------
+    estimator : BinarySVM, MulticlassSVM, ChainSVM or StructuralSVM
+        A fitted estimator.
+    path : str or path
+        Where to write; an existing file is replaced.
+
+    Raises
+    ------
+    ValueError
+        If a parameter, a label or a feature name is of a type that a file cannot hold.
+    """
+    name = type(estimator).__name__
+    if _estimators().get(name) is not type(estimator):
+        raise ValueError(f"{name} cannot be saved: model files hold {', '.join(_estimators())}. Pickle it instead.")
+    encoder = Encoder()
+    state = estimator._fitted_state()
+    parameters = estimator.get_params(deep=False)
+    # A user's model is not ours to store: its class is given to load, and what initialize() set comes from the file.
+    parameters.pop("model", None)
+    model_state = _storable(state.pop("model")) if "model" in state else None
+    try:
+        header = {
+            "version": FORMAT_VERSION,
+            "class": name,
+            "parameters": {key: encoder.encode(value, f"parameter {key}") for key, value in parameters.items()},
+            "fitted": {key: encoder.encode(value, key) for key, value in state.items()},
+            "certificate": {
+                key: encoder.encode(value, key) for key, value in dataclasses.asdict(estimator.certificate_).items()
+            },
+            "n_iter": estimator.n_iter_,
+            "libraries": {"python": platform.python_version(), **{library: version(library) for library in _LIBRARIES}},
+        }
+        if model_state is not None:
+            stored, left_out = model_state
+            header["model"] = {key: encoder.encode(value, f"model {key}") for key, value in stored.items()}
+            header["model_left_out"] = left_out
+    except TypeError as error:
+        raise ValueError(f"{error}: change it, or pickle the estimator.") from None
+    text = json.dumps(header, allow_nan=False)
+    _write(Path(path), encoder.arrays, {"maxmargin": text, "sha256": _digest(text, encoder.arrays)})
+
+
+def load(path: str | os.PathLike[str], *, model: Model | None = None) -> MaxMarginEstimator:
+    """Read an estimator that was written by its ``save``.
+
+    Parameters
+    ----------
+    path : str or path
+        A model file.
+    model : Model, optional
+        For a file of a :class:`StructuralSVM` only: an instance of the class it was trained with, which the file cannot
+        hold. What ``initialize`` had set is restored from the file.
+
+    Returns
+    -------
+    BinarySVM, MulticlassSVM, ChainSVM or StructuralSVM
+        The fitted estimator. Its predictions are those of the one that was saved; ``history_`` is empty.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a model file, is damaged, or was written by a later version.
+
+    Examples
+    --------
+    >>> import tempfile, maxmargin as mm
+    >>> svm = mm.BinarySVM().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     svm.save(f"{folder}/svm.mm")
+    ...     again = mm.load(f"{folder}/svm.mm")
+    >>> again.predict([[2.0]]).tolist()
+    ['yes']
+    """
+    name = os.fspath(path)
+    text, arrays = _read(path)
+    try:
+        header = json.loads(text)
+        _check_version(header, name)
+        kind = _estimators().get(header["class"])
+        if kind is None:
+            raise ValueError(f"it holds a {header['class']!r}, which this version does not know")
+        decoder = Decoder(arrays)
+        parameters = {key: decoder.decode(value) for key, value in header["parameters"].items()}
+        state = {key: decoder.decode(value) for key, value in header["fitted"].items()}
+        if "model" in header:
+            state["model"] = {key: decoder.decode(value) for key, value in header["model"].items()}
+            parameters["model"] = _check_given(model, state["model_class"], header["model_left_out"], name)
+        elif model is not None:
+            raise _Mismatch(f"{name} holds a {header['class']}, which takes no model: leave model out.")
+        certificate = Certificate(**{key: decoder.decode(value) for key, value in header["certificate"].items()})
+        return kind._from_file(parameters, certificate, int(header["n_iter"]), state)
+    except _Mismatch as error:
+        raise ValueError(str(error)) from None
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, OverflowError) as error:
+        raise ValueError(f"{name} is not a valid model file: {_described(error)}.") from error
+
+
+class _Mismatch(Exception):
+    """The file is in order, but not for this call."""
+
+
+def _estimators() -> dict[str, type[MaxMarginEstimator]]:
+    """Return the classes a file may name; imported late because their module imports this one."""
+    from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM, StructuralSVM
+
+    return {cls.__name__: cls for cls in (BinarySVM, MulticlassSVM, ChainSVM, StructuralSVM)}
+
+
+def _check_version(header: Any, name: str) -> None:
+    found = header["version"]
+    if not isinstance(found, int) or found < 1:
+        raise ValueError(f"its format version is {found!r}")
+    if found > FORMAT_VERSION:
+        writer = header.get("libraries", {}).get("maxmargin", "a later version")
+        raise _Mismatch(
+            f"{name} has the format version {found} (written by maxmargin {writer}); this version reads up to "
+            f"{FORMAT_VERSION}: upgrade maxmargin."
+        )
+
+
+def _storable(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the attributes of a model that a file can hold, and the names of the others."""
+    stored, left_out = {}, []
+    for key, value in attributes.items():
+        try:
+            Encoder().encode(value, key)
+        except (TypeError, RecursionError):
+            left_out.append(key)
+        else:
+            stored[key] = value
+    return stored, left_out
+
+
+def _check_given(model: Any, class_name: str, left_out: list[str], name: str) -> Any:
+    if model is None:
+        raise _Mismatch(
+            f"{name} holds a StructuralSVM with a model of the class {class_name}, which a file cannot hold: give an "
+            f"instance, load(path, model={class_name}(…))."
+        )
+    if type(model).__qualname__ != class_name:
+        raise _Mismatch(
+            f"{name} was trained with a model of the class {class_name}, found a {type(model).__qualname__}."
+        )
+    missing = [key for key in left_out if key not in vars(model)]
+    if missing:
+        raise _Mismatch(
+            f"{name} could not hold the attribute '{missing[0]}' of the model: set it on the model given to load."
+        )
+    return model
+
+
+def _digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for key in sorted(arrays):
+        array = arrays[key]
+        digest.update(f"\0{key}\0{array.dtype.name}\0{array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _write(path: Path, arrays: dict[str, NDArray[Any]], metadata: dict[str, str]) -> None:
+    """Write beside and rename: what ``path`` holds is whole at every moment."""
+    # Through a link the file it points to is replaced, not the link.
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            save_file(arrays, beside, metadata)
+        except SafetensorError as error:
+            raise OSError(f"{path} could not be written: {error}") from error
+        with open(beside, "rb+") as stream:
+            os.fsync(stream.fileno())
+        os.replace(beside, target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[str, dict[str, NDArray[Any]]]:
+    """Return the header's text and the arrays of an undamaged file."""
+    # Opened first, because safetensors reports a missing file or a folder in ways of its own.
+    with open(path, "rb"):
+        pass
+    name = os.fspath(path)
+    try:
+        with safe_open(name, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if "maxmargin" not in metadata:
+                raise ValueError(f"{name} is a safetensors file, but not one that maxmargin wrote.")
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
+    except (SafetensorError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{name} is not a model file, or is damaged: {error}") from None
+    odd = sorted(key for key, array in arrays.items() if array.dtype.name not in DTYPES)
+    if odd:
+        raise ValueError(f"{name} is not a valid model file: the array '{odd[0]}' is of type {arrays[odd[0]].dtype}.")
+    if metadata.get("sha256") != _digest(metadata["maxmargin"], arrays):
+        raise ValueError(f"{name} is damaged: its checksum does not fit its content.")
+    return metadata["maxmargin"], arrays
+
+
+def _described(error: Exception) -> str:
+    return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error).rstrip(".")

@@ -1,0 +1,316 @@
+"""What a user subclasses to train a model of their own."""
+
+from __future__ import annotations
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from maxmargin._workers import WorkerPool
+from maxmargin.models._linear import check_sample_weight
+from maxmargin.problem import FloatArray, IntArray
+from maxmargin.python_problem import PythonProblem, as_sparse, checked_loss
+
+_INT32_MAX = np.iinfo(np.int32).max
+
+
+class Model(ABC):
+    r"""A structured prediction model written in Python.
+
+    A subclass says what an output looks like to the weights and what a wrong one costs; training and prediction follow:
+
+    .. math::
+
+        h(x) = \operatorname{argmax}_y \; w \cdot \Psi(x, y), \qquad
+        H_i(w) = \max_y \; \Delta(y_i, y) - w \cdot (\Psi(x_i, y_i) - \Psi(x_i, y))
+
+    Write :meth:`joint_feature` (Ψ) and :meth:`loss` (Δ), set ``n_features`` in :meth:`initialize`, and then either
+
+    * :meth:`outputs`, all outputs of an input: every search is done by enumeration, exactly; or
+    * :meth:`argmax` and :meth:`loss_augmented_argmax`, searches of your own; for slack rescaling
+      :meth:`slack_rescaled_argmax` as well.
+
+    What a search returns is checked against what is known: where it is provably not the best output, training goes on
+    with the better one, warns once and says so in the certificate.
+
+    Attributes
+    ----------
+    n_features : int
+        The length of Ψ and of w; set by :meth:`initialize`, or by the class if it does not depend on the data.
+    nonnegative : array of int
+        Numbers of the weights that must stay ≥ 0; none by default.
+
+    Notes
+    -----
+    The weights that searches are given are read-only and change after the call: copy what you keep. With ``n_jobs`` > 1
+    the model and the data are sent to worker processes once, so what a search writes to ``self`` stays in its process.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import maxmargin as mm
+    >>> from maxmargin.model import Model
+    >>> class Nearest(Model):
+    ...     n_features = 1
+    ...
+    ...     def joint_feature(self, x, y):
+    ...         return [-abs(x - y)]
+    ...
+    ...     def loss(self, y_true, y):
+    ...         return abs(y_true - y)
+    ...
+    ...     def outputs(self, x):
+    ...         return range(5)
+    >>> solution = mm.train(Nearest(), [0.2, 3.1, 1.8], [0, 3, 2], C=10.0)
+    >>> solution.certificate.relative_gap <= 1e-3
+    True
+    >>> Nearest().predict([0.9, 3.7], solution.w)
+    [1, 4]
+    """
+
+    n_features: int
+    nonnegative: Any = ()
+
+    # ----------------------------------------------------------------------------- what a subclass writes
+
+    def initialize(self, X: Any, Y: Any) -> None:  # noqa: B027 - a class may set n_features itself
+        """Set ``self.n_features`` and whatever else depends on the training data; called before training.
+
+        Parameters
+        ----------
+        X, Y : sequences
+            Inputs and true outputs, as given to training.
+        """
+
+    @abstractmethod
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        """Return Ψ(x, y).
+
+        Returns
+        -------
+        1-D array of length n_features, sparse row of shape (1, n_features), or (indices, values)
+            In the pair, indices may come in any order, and the values of the same index are added.
+        """
+
+    @abstractmethod
+    def loss(self, y_true: Any, y: Any) -> float:
+        """Return Δ(y_true, y) ≥ 0, what predicting ``y`` costs; 0 for the truth itself."""
+
+    def outputs(self, x: Any) -> Iterable[Any]:
+        """Return all outputs of ``x``, if they can be listed."""
+        raise NotImplementedError(
+            f"{type(self).__name__} does not list its outputs: write outputs(x), or the search that was asked for."
+        )
+
+    # ------------------------------------------------------- searches, by enumeration unless overridden
+
+    def argmax(self, x: Any, w: FloatArray) -> Any:
+        """Return the output with the highest score w·Ψ(x, y)."""
+        return _first_best(self.outputs(x), lambda y: self._score(x, y, w))
+
+    def loss_augmented_argmax(self, x: Any, y_true: Any, w: FloatArray) -> Any:
+        """Return the output with the highest Δ(y_true, y) + w·Ψ(x, y)."""
+
+        def value(y: Any) -> float:
+            return self._loss(y_true, y) + self._score(x, y, w)
+
+        return _first_best(self._with_truth(x, y_true), value)
+
+    def slack_rescaled_argmax(self, x: Any, y_true: Any, w: FloatArray) -> Any:
+        """Return the output with the highest Δ(y_true, y) · (1 − w·(Ψ(x, y_true) − Ψ(x, y)))."""
+        score_of_truth = self._score(x, y_true, w)
+
+        def value(y: Any) -> float:
+            return self._loss(y_true, y) * (1.0 - score_of_truth + self._score(x, y, w))
+
+        return _first_best(self._with_truth(x, y_true), value)
+
+    def m_best(self, x: Any, w: FloatArray, m: int) -> list[Any]:
+        """Return the ``m`` outputs with the highest scores, best first; fewer where there are fewer."""
+        # nlargest is stable: of equal scores the first listed comes first.
+        return heapq.nlargest(m, self.outputs(x), key=lambda y: self._score(x, y, w))
+
+    def key(self, y: Any) -> Hashable:
+        """Return what makes two outputs the same: equal keys are equal outputs.
+
+        Arrays, lists and tuples of equal entries are the same output here, nested ones too; sets and dicts are compared
+        by what they hold. Override it for outputs of other kinds that cannot be hashed.
+        """
+        return _frozen(y)
+
+    # --------------------------------------------------------------------------------------- what follows
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """Which searches the model offers: ``max_oracle``, ``slack_oracle``, ``m_best``."""
+        self._check_complete()
+        if self._overrides("outputs"):
+            return frozenset(_SEARCHES)
+        return frozenset(ability for ability, method in _SEARCHES.items() if self._overrides(method))
+
+    def bind(
+        self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None, rescaling: str = "margin", n_jobs: int = 1
+    ) -> PythonProblem:
+        """Return the training problem of this model on these data, after :meth:`initialize`.
+
+        Parameters
+        ----------
+        X, Y : sequences of one length
+            Inputs and true outputs; ``X[i]`` and ``Y[i]`` are what the other methods are given.
+        sample_weight : array of float, optional
+            s_i ≥ 0.
+        rescaling : {"margin", "slack"}
+            How the loss enters the constraints.
+        n_jobs : int
+            Worker processes for the searches.
+        """
+        self._check_complete()
+        n = _length("X", X)
+        if n != _length("Y", Y):
+            raise ValueError(f"X has {n} inputs but Y has {_length('Y', Y)} outputs.")
+        if n == 0:
+            raise ValueError("X and Y are empty: training needs at least one example.")
+        if rescaling == "slack" and "slack_oracle" not in self.abilities:
+            raise ValueError(
+                f"rescaling='slack' needs a search of its own: {type(self).__name__} has neither slack_rescaled_argmax "
+                "nor outputs."
+            )
+        weights = check_sample_weight(sample_weight, n)
+        self.initialize(X, Y)
+        self.n_features = self._checked_n_features()
+        return PythonProblem(self, X, Y, rescaling, weights, self._nonnegative_ids(), n_jobs)
+
+    def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[Any]:
+        """Return the best output of each input.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+        w : array of float
+            The weights, ``Solution.w``.
+        n_jobs : int
+            Worker processes.
+        """
+        weights = np.array(w, dtype=np.float64)
+        weights.flags.writeable = False
+        ids = np.arange(_length("X", X), dtype=np.int64)
+        predictor = _Predictor(self, X)
+        if n_jobs == 1 or len(ids) <= 1:
+            return predictor(ids, weights)
+        pool = WorkerPool(predictor, len(weights), n_jobs)
+        try:
+            return [y for part in pool.map(ids, weights) for y in part]
+        finally:
+            pool.close()
+
+    # ------------------------------------------------------------------------------------------ internals
+
+    def _score(self, x: Any, y: Any, w: FloatArray) -> float:
+        psi = self.joint_feature(x, y)
+        if isinstance(psi, np.ndarray) and psi.shape == w.shape:
+            score = float(psi @ w)
+            if np.isfinite(score):
+                return score
+        return as_sparse(psi, len(w), "joint_feature(x, y)").dot(w)
+
+    def _loss(self, y_true: Any, y: Any) -> float:
+        return checked_loss(self.loss(y_true, y), "loss(y_true, y)")
+
+    def _with_truth(self, x: Any, y_true: Any) -> Iterable[Any]:
+        """List the truth first: it is a constraint of its example whether or not ``outputs`` would list it."""
+        yield y_true
+        yield from self.outputs(x)
+
+    def _overrides(self, method: str) -> bool:
+        return getattr(getattr(self, method), "__func__", None) is not getattr(Model, method)
+
+    def _check_complete(self) -> None:
+        if not self._overrides("argmax") and not self._overrides("outputs"):
+            raise TypeError(
+                f"{type(self).__name__} implements neither argmax(x, w) nor outputs(x): one is needed to predict."
+            )
+
+    def _checked_n_features(self) -> int:
+        name = type(self).__name__
+        n_features = getattr(self, "n_features", None)
+        if n_features is None:
+            raise ValueError(f"{name}.initialize(X, Y) must set self.n_features, the length of joint_feature(x, y).")
+        is_integer = isinstance(n_features, (int, np.integer)) and not isinstance(n_features, bool)
+        if not is_integer or not 1 <= n_features <= _INT32_MAX:
+            raise ValueError(f"{name}.n_features is {n_features!r}; expected an integer from 1 to {_INT32_MAX}.")
+        return int(n_features)
+
+    def _nonnegative_ids(self) -> IntArray:
+        name, ids = f"{type(self).__name__}.nonnegative", np.asarray(self.nonnegative)
+        if ids.size == 0:
+            return np.zeros(0, np.int64)
+        if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
+            raise ValueError(f"{name} must list numbers of weights; found {ids.dtype} of shape {ids.shape}.")
+        if ids.min() < 0 or ids.max() >= self.n_features:
+            raise ValueError(f"{name} lists weights {ids.min()} to {ids.max()}; expected 0 … {self.n_features - 1}.")
+        return np.unique(ids).astype(np.int64)
+
+
+_SEARCHES = {"max_oracle": "loss_augmented_argmax", "slack_oracle": "slack_rescaled_argmax", "m_best": "m_best"}
+
+
+class _Predictor:
+    """Prediction as worker processes take it."""
+
+    def __init__(self, model: Model, X: Any) -> None:
+        self._model = model
+        self._X = X
+
+    def __call__(self, ids: IntArray, w: FloatArray) -> list[Any]:
+        best = []
+        for i in ids.tolist():
+            try:
+                best.append(self._model.argmax(self._X[i], w))
+            except Exception as error:
+                error.add_note(f"while predicting X[{i}]")
+                raise
+        return best
+
+
+def _first_best(outputs: Iterable[Any], value: Callable[[Any], float]) -> Any:
+    """Return the output of the highest value, the first of several."""
+    best, best_value = None, -np.inf
+    for y in outputs:
+        v = value(y)
+        if v > best_value:
+            best, best_value = y, v
+    if best_value == -np.inf:
+        raise ValueError("outputs(x) is empty: every input needs at least one output.")
+    return best
+
+
+def _length(name: str, items: Any) -> int:
+    """Return how many rows a matrix or entries a sequence has."""
+    shape = getattr(items, "shape", None)
+    if shape:
+        return int(shape[0])
+    try:
+        return len(items)
+    except TypeError:
+        found = type(items).__name__
+        raise ValueError(f"{name} must be a sequence with one entry for each example, found {found}.") from None
+
+
+def _frozen(y: Any) -> Hashable:
+    if isinstance(y, (np.ndarray, np.generic)):
+        y = y.tolist()
+    if isinstance(y, (list, tuple)):
+        return tuple(_frozen(item) for item in y)
+    if isinstance(y, Set):
+        return frozenset(_frozen(item) for item in y)
+    if isinstance(y, Mapping):
+        return frozenset((_frozen(name), _frozen(item)) for name, item in y.items())
+    if not isinstance(y, Hashable):
+        found = type(y).__name__
+        raise TypeError(f"an output of type {found} cannot be hashed: write key(y), which says when two are the same.")
+    return y

@@ -1,0 +1,273 @@
+"""A model written in Python, bound to its data: its oracle answers become planes of sparse difference vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin._workers import WorkerPool
+from maxmargin.problem import FloatArray, IntArray, Problem
+from maxmargin.weights import DenseWeights
+
+if TYPE_CHECKING:
+    from maxmargin.model import Model
+
+# A plane's value must be below the truth's by this share of the scores it was made of before it proves anything.
+_ROUNDING = 1e-10
+
+
+class PythonProblem(Problem):
+    """The training problem of a :class:`maxmargin.Model`.
+
+    Parameters
+    ----------
+    model : Model
+        An initialized model.
+    X, Y : sequences
+        Inputs and true outputs.
+    rescaling : {"margin", "slack"}
+        Which of the model's oracles is asked.
+    sample_weight : ndarray or None
+        s_i; examples of weight 0 are never searched.
+    nonnegative : ndarray of int64
+        Numbers of the weights that must stay ≥ 0.
+    n_jobs : int
+        Worker processes for the oracle, threads for the arithmetic of planes.
+    """
+
+    can_be_inexact = True
+
+    def __init__(
+        self,
+        model: Model,
+        X: Any,
+        Y: Any,
+        rescaling: str,
+        sample_weight: FloatArray | None,
+        nonnegative: IntArray,
+        n_jobs: int,
+    ) -> None:
+        super().__init__(sample_weight, nonnegative, n_jobs)
+        self.space = _core.VectorSpace(len(Y), model.n_features, rescaling)
+        self._searcher = _Searcher(model, X, Y, rescaling)
+        self._workers = WorkerPool(self._searcher, model.n_features, n_jobs) if n_jobs > 1 else None
+        self._is_searched = None if sample_weight is None else sample_weight > 0.0
+
+    def separate(self, ids: IntArray, weights: DenseWeights, *, precise: bool) -> _core.PlaneBatch:
+        """Return the most violated plane of each listed example; planes equal to the truth's are left out."""
+        wanted = ids if self._is_searched is None else ids[self._is_searched[ids]]
+        return super().separate(wanted, weights, precise=precise)
+
+    def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
+        batch = _core.PlaneBatch()
+        for found in self._answers(ids, weights.exact):
+            ends = np.cumsum(found.sizes)
+            for example, loss, start, end in zip(found.examples, found.losses, ends - found.sizes, ends, strict=True):
+                batch.add_vector(int(example), float(loss), found.indices[start:end], found.values[start:end])
+            for example in found.inexact:
+                self.report_inexact(example)
+        return batch
+
+    def _answers(self, ids: IntArray, w: FloatArray) -> Iterable[_Found]:
+        # One example keeps one process busy, and this one need not be sent anything.
+        if self._workers is not None and len(ids) > 1:
+            return self._workers.map(ids, w)
+        view = w.view()
+        view.flags.writeable = False
+        return [self._searcher(ids, view)]
+
+    def close(self) -> None:
+        """End the worker processes."""
+        if self._workers is not None:
+            self._workers.close()
+
+
+# ------------------------------------------------------------------------------------ searching examples
+
+
+@dataclass
+class _Found:
+    """Planes of a piece of the examples, laid end to end, and the examples whose answer was proved wrong."""
+
+    examples: IntArray
+    losses: FloatArray
+    sizes: IntArray
+    indices: NDArray[np.int32]
+    values: FloatArray
+    inexact: list[int]
+
+
+class _Searcher:
+    """The model's oracle with the data it is asked about; lives in this process or in each worker."""
+
+    def __init__(self, model: Model, X: Any, Y: Any, rescaling: str) -> None:
+        self._model = model
+        self._X = X
+        self._Y = Y
+        self._is_slack = rescaling == "slack"
+        self._gold: dict[int, SparseVector] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A worker makes the true outputs' vectors for the examples that it meets.
+        return self.__dict__ | {"_gold": {}}
+
+    def __call__(self, ids: IntArray, w: FloatArray) -> _Found:
+        examples: list[int] = []
+        losses: list[float] = []
+        vectors: list[SparseVector] = []
+        inexact: list[int] = []
+        for i in ids.tolist():
+            try:
+                plane, is_exact = self._most_violated(i, w)
+            except Exception as error:
+                error.add_note(f"while searching example {i} for its most violated output")
+                raise
+            if not is_exact:
+                inexact.append(i)
+            if plane is not None:
+                examples.append(i)
+                losses.append(plane[0])
+                vectors.append(plane[1])
+        return _Found(
+            np.array(examples, np.int64),
+            np.array(losses, np.float64),
+            np.array([len(vector.indices) for vector in vectors], np.int64),
+            np.concatenate([np.zeros(0, np.int32), *(vector.indices for vector in vectors)]),
+            np.concatenate([np.zeros(0), *(vector.values for vector in vectors)]),
+            inexact,
+        )
+
+    def _most_violated(self, i: int, w: FloatArray) -> tuple[tuple[float, SparseVector] | None, bool]:
+        """Return loss and δΨ of example i's most violated output (None: the truth), and whether it may be maximal."""
+        model, x, y_true = self._model, self._X[i], self._Y[i]
+        gold = self._gold_vector(i)
+        oracle = model.slack_rescaled_argmax if self._is_slack else model.loss_augmented_argmax
+        y = oracle(x, y_true, w)
+        if model.key(y) == model.key(y_true):
+            return None, True
+        loss = checked_loss(model.loss(y_true, y), f"loss(Y[{i}], y)")
+        vector = as_sparse(model.joint_feature(x, y), model.n_features, f"joint_feature(X[{i}], y)")
+        difference = gold.minus(vector)
+        # Under slack rescaling the loss multiplies δΨ too: without loss the plane is the truth's.
+        if loss == 0.0 and (self._is_slack or len(difference.indices) == 0):
+            return None, True
+        value = loss * (1.0 - difference.dot(w)) if self._is_slack else loss - difference.dot(w)
+        if value >= 0.0:
+            return (loss, difference), True
+        # The truth is worth 0, so it is better. Scores may cancel: rounding is measured by what they are summed from.
+        scores = gold.absolute_dot(w) + vector.absolute_dot(w)
+        size = loss * (1.0 + scores) if self._is_slack else loss + scores
+        return None, value >= -_ROUNDING * size
+
+    def _gold_vector(self, i: int) -> SparseVector:
+        if i not in self._gold:
+            model, y = self._model, self._Y[i]
+            own_loss = checked_loss(model.loss(y, y), f"loss(Y[{i}], Y[{i}])")
+            if own_loss != 0.0:
+                raise ValueError(f"loss(Y[{i}], Y[{i}]) is {own_loss}; the loss of the true output itself must be 0.")
+            vector = model.joint_feature(self._X[i], y)
+            self._gold[i] = as_sparse(vector, model.n_features, f"joint_feature(X[{i}], Y[{i}])")
+        return self._gold[i]
+
+
+# ------------------------------------------------------------------------------- what user code returned
+
+
+class SparseVector(NamedTuple):
+    """Ascending weight numbers and the values that belong to them."""
+
+    indices: NDArray[np.int32]
+    values: FloatArray
+
+    def dot(self, w: FloatArray) -> float:
+        """Return v·w."""
+        return float(self.values @ w[self.indices])
+
+    def absolute_dot(self, w: FloatArray) -> float:
+        """Return Σ |v_j w_j|."""
+        return float(np.abs(self.values) @ np.abs(w[self.indices]))
+
+    def minus(self, other: SparseVector) -> SparseVector:
+        """Return the difference, without the entries that cancel."""
+        return _summed(np.concatenate((self.indices, other.indices)), np.concatenate((self.values, -other.values)))
+
+
+def _summed(indices: NDArray[np.int32], values: FloatArray) -> SparseVector:
+    """Return the vector of these entries: sorted, those of the same number added, zeros left out."""
+    if len(indices) == 0:
+        return SparseVector(indices, values)
+    order = np.argsort(indices, kind="stable")
+    indices, values = indices[order], values[order]
+    first = np.flatnonzero(np.diff(indices, prepend=-1))
+    values = np.add.reduceat(values, first)
+    kept = values != 0.0
+    return SparseVector(indices[first][kept], values[kept])
+
+
+def as_sparse(vector: Any, n_features: int, name: str) -> SparseVector:
+    """Return what ``joint_feature`` returned as a sparse vector of ``n_features`` finite numbers.
+
+    Parameters
+    ----------
+    vector : 1-D array, sparse row, or (indices, values)
+        Dense of length ``n_features``, sparse of shape (1, n_features), or weight numbers with their values, in any
+        order; values of the same number are added.
+    n_features : int
+        The dimension of w.
+    name : str
+        How an error names the vector.
+
+    Examples
+    --------
+    >>> as_sparse(([4, 1, 4], [1.0, 2.0, 0.5]), 5, "joint_feature(x, y)")
+    SparseVector(indices=array([1, 4], dtype=int32), values=array([2. , 1.5]))
+    """
+    if sp.issparse(vector):
+        if vector.shape not in ((1, n_features), (n_features,)):
+            raise ValueError(f"{name} is sparse of shape {vector.shape}, expected (1, {n_features}): one row.")
+        entries = vector.tocoo()
+        # A row of a CSR matrix is 2-D or 1-D, after scipy's matrices and its arrays.
+        indices, values = np.asarray(entries.coords[-1]), np.asarray(entries.data, np.float64)
+    elif isinstance(vector, tuple) and len(vector) == 2:
+        indices, values = _pair(vector, n_features, name)
+    else:
+        dense = np.asarray(vector, dtype=np.float64)
+        if dense.shape != (n_features,):
+            raise ValueError(f"{name} has shape {dense.shape}, expected ({n_features},): n_features is {n_features}.")
+        indices = np.flatnonzero(dense)
+        values = dense[indices]
+    if not np.all(np.isfinite(values)):
+        bad = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(f"{name} has {values[bad]} as feature {indices[bad]}; features must be finite.")
+    return _summed(indices.astype(np.int32), values)
+
+
+def _pair(pair: tuple[Any, Any], n_features: int, name: str) -> tuple[NDArray[Any], FloatArray]:
+    indices, values = np.asarray(pair[0]), np.asarray(pair[1], dtype=np.float64)
+    if indices.ndim != 1 or indices.shape != values.shape:
+        raise ValueError(
+            f"{name} is a pair of shapes {indices.shape} and {values.shape}; expected (indices, values), two arrays of "
+            "one length. Return an array, not a tuple, for a dense vector of two features."
+        )
+    if len(indices) == 0:
+        return indices.astype(np.int64), values
+    if not np.issubdtype(indices.dtype, np.integer):
+        raise ValueError(f"{name} has indices of type {indices.dtype}; expected integers.")
+    if indices.min() < 0 or indices.max() >= n_features:
+        bad = indices[(indices < 0) | (indices >= n_features)][0]
+        raise ValueError(f"{name} has the index {bad}; expected 0 … {n_features - 1}: n_features is {n_features}.")
+    return indices, values
+
+
+def checked_loss(value: Any, name: str) -> float:
+    """Return a loss as a float that is finite and not negative."""
+    loss = float(value)
+    if not 0.0 <= loss < np.inf:
+        raise ValueError(f"{name} is {loss}; a loss must be finite and ≥ 0.")
+    return loss

@@ -1,0 +1,156 @@
+"""The n-slack cutting-plane method (CP, Algorithms 1 and 2): a working set of planes for each example.
+
+    hinge           min_w  ½‖w‖² + Σ_i C_i ξ_i      Δ_ip − w·ψ_ip ≤ ξ_i for all planes p of the working sets, ξ ≥ 0
+    squared hinge   ξ_i² in place of ξ_i
+
+Examples are visited in turn; the most violated plane of each joins its working set if it asks for more than ξ_i + ε. The QP
+over all working sets is solved again after ``batch_size`` new planes, warm-started, by block coordinate ascent: one example's
+planes at a time, exactly (the block problem of SDM). Its precision follows ε. Planes whose α stayed 0 for ``prune_after`` QPs
+are dropped. A whole sweep that adds nothing proves that no plane is violated by more than ε; with ``epsilon`` given the training
+then ends, under ``tol`` ε is reduced until the gap is small enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from maxmargin import _core
+from maxmargin.problem import FloatArray, IntArray
+from maxmargin.solvers._timing import Stopwatch
+from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task, is_integer
+from maxmargin.weights import DenseWeights
+
+# Under tol, ε starts at this share of the mean slack at w = 0.
+_FIRST_SHARE = 0.1
+# Blocks are solved to this share of ε.
+_QP_SHARE = 0.1
+_MAX_QP_SWEEPS = 1000
+
+
+class NSlack(Solver):
+    """One slack variable for each example; see the module's text."""
+
+    name = "n-slack"
+    losses = frozenset({"hinge", "squared_hinge"})
+    options = {
+        "epsilon": EPSILON,
+        "batch_size": Option(
+            100, lambda v: is_integer(v, 1), "an integer ≥ 1", "new planes after which the QP is solved again"
+        ),
+        "prune_after": Option(
+            50, lambda v: is_integer(v, 1), "an integer ≥ 1", "drop a plane whose α was 0 in so many QPs in a row"
+        ),
+    }
+
+    def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
+        """Yield one iterate per sweep over the examples."""
+        problem, squared = task.problem, task.loss == "squared_hinge"
+        sweep = _Sweep(task, squared, self.option)
+        epsilon, has_epsilon = self.option["epsilon"], self.option["epsilon"] is not None
+
+        while True:
+            # The first sweep only looks: it finds how large slacks are at w = 0.
+            n_added, slacks = sweep.visit_all(np.inf if epsilon is None else epsilon, precise=self.precise)
+            step = Iterate(dual=sweep.dual(), details=sweep.details(n_added, epsilon))
+            if slacks is not None:
+                cost = slacks**2 if squared else slacks
+                step.weights, step.is_precise = sweep.weights, self.precise
+                step.primal = 0.5 * sweep.weights.norm2() + task.C * float(sweep.sample_weight @ cost)
+            step.is_last = has_epsilon and n_added == 0
+            yield step
+
+            if epsilon is None:
+                assert slacks is not None
+                epsilon = max(_FIRST_SHARE * float(slacks.mean()), np.finfo(float).tiny)
+            elif n_added == 0:
+                epsilon *= 0.3
+            if slacks is not None:
+                sweep.solve(epsilon)
+
+
+class _Sweep:
+    """The working sets, the weights they give, and one way through the examples."""
+
+    def __init__(self, task: Task, squared: bool, option: dict[str, Any]) -> None:
+        problem = task.problem
+        s = problem.sample_weight
+        self.sample_weight: FloatArray = np.ones(problem.n_examples) if s is None else s
+        self.weights: DenseWeights = problem.zero_weights()
+        self._problem = problem
+        self._rng = task.rng
+        self._watch = Stopwatch("oracle", "assembly", "qp")
+        self._sets = _core.WorkingSets(problem.space, task.C * self.sample_weight, squared, problem.nonnegative)
+        self._batch_size: int = option["batch_size"]
+        self._prune_after: int = option["prune_after"]
+        self._n_solved = 0
+        self._n_dropped = 0
+
+    def visit_all(self, epsilon: float, *, precise: bool) -> tuple[int, FloatArray | None]:
+        """Ask the oracle for every example; return how many planes joined, and H_i(w) if w stayed the same all the way."""
+        problem = self._problem
+        slacks = np.zeros(problem.n_examples)
+        n_added = n_pending = 0
+        w_changed = False
+        n_portions = max(1, problem.n_examples // self._batch_size)
+        for ids in np.array_split(problem.all_ids, n_portions):
+            with self._watch("oracle"):
+                batch = problem.separate(ids, self.weights, precise=precise)
+            slacks[ids] = self._slacks(batch, ids)
+            with self._watch("assembly"):
+                n_new = self._sets.insert(batch, self.weights.exact, epsilon)
+            n_added += n_new
+            n_pending += n_new
+            if n_pending >= self._batch_size and ids[-1] + 1 < problem.n_examples:
+                self.solve(epsilon)
+                n_pending, w_changed = 0, True
+        if w_changed and n_pending:
+            self.solve(epsilon)
+        return n_added, None if w_changed else slacks
+
+    def solve(self, epsilon: float) -> None:
+        """Solve the QP over the working sets until no block is off by more than a share of ε."""
+        tolerance = _QP_SHARE * epsilon
+        with self._watch("qp"):
+            for _ in range(_MAX_QP_SWEEPS):
+                order = self._rng.permutation(self._problem.n_examples)
+                if self._sets.sweep(order, tolerance, self.weights.exact).violation <= tolerance:
+                    break
+            # From the planes and α afresh: what many small steps left in w is not in the dual.
+            self._sets.weights(self.weights.exact)
+            self.weights.touch()
+            self._n_dropped += self._sets.prune(self._prune_after)
+            self._n_solved += 1
+
+    def dual(self) -> float:
+        """Return the dual value of the current α."""
+        return self._sets.linear_part() - 0.5 * self.weights.norm2()
+
+    def details(self, n_added: int, epsilon: float | None) -> dict[str, Any]:
+        """Return what the history records of the sweep."""
+        dropped, self._n_dropped = self._n_dropped, 0
+        solved, self._n_solved = self._n_solved, 0
+        return {
+            "planes": self._sets.n_planes,
+            "planes_active": self._sets.n_active,
+            "planes_added": n_added,
+            "planes_dropped": dropped,
+            "qps": solved,
+            "epsilon": epsilon,
+            "qp_tolerance": None if epsilon is None else _QP_SHARE * epsilon,
+            **self._watch.read(),
+        }
+
+    def _slacks(self, batch: _core.PlaneBatch, ids: IntArray) -> FloatArray:
+        """Return H_i at the current weights; a stored plane that is worth more than the oracle's proves it inexact."""
+        values = np.zeros(self._problem.n_examples)
+        values[batch.examples()] = batch.losses() - self._problem.space.dots(batch, self.weights.exact)
+        found = np.maximum(values[ids], 0.0)
+        if not self._problem.can_be_inexact:
+            return found
+        stored = self._sets.slacks(ids, self.weights.exact)
+        for example in ids[stored > found + 1e-9 * (1.0 + found)]:
+            self._problem.report_inexact(int(example))
+        return np.maximum(found, stored)
