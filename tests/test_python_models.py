@@ -96,17 +96,16 @@ def test_shipped_models_reach_the_reference_optimum(name, solver, loss, rescalin
     assert_optimal(solution, best, 1e-3 if solver in SUBLINEAR else 1e-6)
 
 
-@pytest.mark.parametrize(("name", "solver", "rescaling"), [
-    *(("f1", solver, "slack") for solver in CUTTING_PLANES),
-    *((name, "one-slack", "margin") for name in SHIPPED),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "solver", "rescaling"),
+    [("f1", solver, "slack") for solver in CUTTING_PLANES] + [(name, "one-slack", "margin") for name in SHIPPED],
+)
 def test_two_processes_take_the_same_steps_as_one(name, solver, rescaling):
     make, data, _, _ = SHIPPED[name]
     X, Y = data()
     tol = 1e-3 if solver in SUBLINEAR else 1e-7
-    one, two = (
-        mm.train(make(), X, Y, C=0.5, solver=solver, rescaling=rescaling, tol=tol, n_jobs=n_jobs) for n_jobs in (1, 2)
-    )
+    options = {"C": 0.5, "solver": solver, "rescaling": rescaling, "tol": tol, "random_state": 0}
+    one, two = (mm.train(make(), X, Y, n_jobs=n_jobs, **options) for n_jobs in (1, 2))
     assert np.array_equal(one.w, two.w)
     assert one.certificate == two.certificate
     assert [record["dual"] for record in one.history] == [record["dual"] for record in two.history]
@@ -474,9 +473,9 @@ def test_a_worker_that_dies_is_an_error_and_not_a_hang():
         def loss_augmented_argmax(self, x, y_true, w):
             os._exit(3)
 
-    with pytest.raises(RuntimeError, match="terminated|died") as caught:
+    with pytest.raises(RuntimeError, match=r"terminated|died") as caught:
         mm.train(Dying(), *data(), n_jobs=2)
-    assert "A worker process failed while it had examples 0 to" in caught.value.__notes__[0]
+    assert "A worker process failed while examples 0 to" in caught.value.__notes__[0]
 
 
 def test_models_that_cannot_travel_are_an_error_only_with_workers():
@@ -485,7 +484,7 @@ def test_models_that_cannot_travel_are_an_error_only_with_workers():
             self.handle = (number for number in range(3))
 
     assert mm.train(Stuck(), *data()).certificate.converged
-    with pytest.raises(TypeError, match="cannot be pickled .*: use n_jobs=1"):
+    with pytest.raises(TypeError, match=r"cannot be pickled .*: use n_jobs=1"):
         mm.train(Stuck(), *data(), n_jobs=2)
 
 
@@ -566,11 +565,14 @@ def test_sleeping_oracles_take_half_the_time_in_two_processes():
     for n_jobs in (1, 2):
         problem = Sleeping().bind(*data(32), n_jobs=n_jobs)
         weights = problem.zero_weights()
-        problem.separate(problem.all_ids[:2], weights, precise=True)  # the workers start
-        start = time.perf_counter()
-        problem.separate(problem.all_ids, weights, precise=True)
-        seconds[n_jobs] = time.perf_counter() - start
+        passes = []
+        # Until both workers are there, whatever else the machine is doing.
+        for _ in range(10):
+            start = time.perf_counter()
+            problem.separate(problem.all_ids, weights, precise=True)
+            passes.append(time.perf_counter() - start)
         problem.close()
+        seconds[n_jobs] = min(passes)
     assert seconds[1] / seconds[2] > 1.5
 
 

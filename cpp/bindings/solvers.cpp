@@ -7,6 +7,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "solvers/cut_set.hpp"
+#include "solvers/float_vectors.hpp"
 #include "solvers/plane_cache.hpp"
 #include "solvers/working_sets.hpp"
 
@@ -92,11 +93,11 @@ void bind_cache(nb::module_& m) {
             arg("weights"), arg("rounded").none(), arg("n_threads"))
         .def(
             "evaluate_anchor",
-            [](PlaneCache& self, Array1<double> w, OptionalFloats rounded, int n_threads) {
+            [](PlaneCache& self, Array1<float> anchor, int n_threads) {
                 nb::gil_scoped_release release;
-                self.evaluate_anchor({w.data(), data_or_null(rounded)}, workers(n_threads));
+                self.evaluate_anchor({nullptr, anchor.data()}, workers(n_threads));
             },
-            arg("weights"), arg("rounded").none(), arg("n_threads"))
+            arg("anchor"), arg("n_threads"))
         .def("drop_unused", &PlaneCache::drop_unused, arg("age"))
         .def("move_anchor", &PlaneCache::move_anchor, arg("t"), nb::call_guard<nb::gil_scoped_release>())
         .def("best", &PlaneCache::best, arg("t") = 1.0, nb::call_guard<nb::gil_scoped_release>())
@@ -144,12 +145,28 @@ void bind_working_sets(nb::module_& m) {
         .def("linear_part", &WorkingSets::linear_part)
         .def(
             "weights", [](const WorkingSets& self, Mutable1<double> w) { self.weights(w.data()); }, arg("weights"))
+        .def(
+            "sum", [](const WorkingSets& self, Mutable1<double> w) { self.sum(w.data()); }, arg("weights"))
         .def("prune", &WorkingSets::prune, arg("prune_after"));
 }
 
 }  // namespace
 
 void bind_solvers(nb::module_& m) {
+    m.def(
+        "dot_float",
+        [](Array1<float> a, Array1<float> b) {
+            require_length("b", b.shape(0), static_cast<int64_t>(a.shape(0)));
+            return dot(a.data(), b.data(), a.shape(0));
+        },
+        arg("a"), arg("b"));
+    m.def(
+        "mix_float",
+        [](Mutable1<float> a, Array1<float> b, double t) {
+            require_length("b", b.shape(0), static_cast<int64_t>(a.shape(0)));
+            mix(a.data(), b.data(), t, a.shape(0));
+        },
+        arg("a"), arg("b"), arg("t"));
     bind_cuts(m);
     bind_cache(m);
     bind_working_sets(m);

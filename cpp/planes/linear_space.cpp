@@ -16,7 +16,8 @@ constexpr int widest_whole_row = 64;
 }  // namespace
 
 struct LinearSpace::Scratch final : PlaneScratch {
-    Parts parts, other_parts;
+    Parts parts, own_parts;
+    std::vector<double> dense;        // n_weights zeros between uses
     std::vector<int64_t> rows;        // rows whose scores are needed
     std::vector<int32_t> slot;        // by row of the example: place in rows, or −1
     std::vector<std::pair<size_t, size_t>> ends;  // by plane: where its node and table parts end
@@ -191,9 +192,15 @@ void LinearSpace::add_difference(int32_t example, Code code, double a, double* w
 void LinearSpace::difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
                                   double* out) const {
     auto& memory = static_cast<Scratch&>(scratch);
+    if (w.rounded) dots_any(example, codes, w.rounded, memory, memory.scores32, out);
+    else dots_any(example, codes, w.exact, memory, memory.scores64, out);
+}
+
+template <class Scalar>
+void LinearSpace::dots_any(int32_t example, std::span<const Code> codes, const Scalar* w, Scratch& memory,
+                           std::vector<Scalar>& scores, double* out) const {
     const RowRange range = structure_->rows(example);
     const bool whole_rows = stride_ <= widest_whole_row;
-    const bool rounded = w.rounded && can_round();
     Parts& parts = memory.parts;
 
     // All planes' parts first, so that each row is scored once however many planes share it.
@@ -212,65 +219,40 @@ void LinearSpace::difference_dots(int32_t example, std::span<const Code> codes, 
                 memory.rows.push_back(part.row);
             }
         const auto n_rows = static_cast<int64_t>(memory.rows.size());
-        if (rounded) {
-            memory.scores32.resize(n_rows * stride_);
-            score_rows(ScoreTask<float>{&features_, memory.rows.data(), 0, n_rows, w.rounded, stride_, memory.scores32.data()});
-        } else {
-            memory.scores64.resize(n_rows * stride_);
-            score_rows(ScoreTask<double>{&features_, memory.rows.data(), 0, n_rows, w.exact, stride_, memory.scores64.data()});
-        }
+        scores.resize(n_rows * stride_);
+        score_rows(ScoreTask<Scalar>{&features_, memory.rows.data(), 0, n_rows, w, stride_, scores.data()});
     }
     const auto node_score = [&](const NodePart& part) -> double {
-        if (!whole_rows) {
-            double sum = 0.0;
-            features_.for_each(part.row, [&](int64_t f, double x) { sum += x * w.exact[f * stride_ + part.label]; });
-            return sum;
-        }
-        const int64_t at = static_cast<int64_t>(memory.slot[part.row - range.begin]) * stride_ + part.label;
-        return rounded ? static_cast<double>(memory.scores32[at]) : memory.scores64[at];
+        if (whole_rows) return scores[static_cast<int64_t>(memory.slot[part.row - range.begin]) * stride_ + part.label];
+        double sum = 0.0;
+        features_.for_each(part.row, [&](int64_t f, double x) { sum += x * static_cast<double>(w[f * stride_ + part.label]); });
+        return sum;
     };
-    const double* table = w.exact + table_start();
+    const Scalar* table = w + table_start();
     size_t node = 0, entry = 0;
     for (size_t k = 0; k < codes.size(); ++k) {
         double sum = 0.0;
         for (; node < memory.ends[k].first; ++node) sum += parts.nodes[node].coefficient * node_score(parts.nodes[node]);
-        for (; entry < memory.ends[k].second; ++entry) sum += parts.table[entry].coefficient * table[parts.table[entry].index];
+        for (; entry < memory.ends[k].second; ++entry)
+            sum += parts.table[entry].coefficient * static_cast<double>(table[parts.table[entry].index]);
         out[k] = sum;
     }
 }
 
-// ψ·ψ' = Σ x_r·x_r' [same label] over all pairs of node parts + the common table entries (cross terms: rows that differ
-// from the truth interact across positions).
+// ψ is written out once into a dense buffer and the others are read against it, so that rows which differ from the truth
+// interact across positions without looking at pairs of rows.
 void LinearSpace::difference_inner(int32_t example, Code code, std::span<const Code> others, PlaneScratch& scratch,
                                    double* out) const {
     auto& memory = static_cast<Scratch&>(scratch);
-    Parts& mine = memory.parts;
-    Parts& theirs = memory.other_parts;
+    memory.dense.resize(n_weights(), 0.0);
+    Parts& mine = memory.own_parts;
     mine.clear();
     structure_->difference(example, code.data(), mine);
-    for (size_t k = 0; k < others.size(); ++k) {
-        theirs.clear();
-        structure_->difference(example, others[k].data(), theirs);
-        double sum = 0.0;
-        for (const TablePart& p : mine.table)
-            for (const TablePart& q : theirs.table)
-                if (p.index == q.index) sum += p.coefficient * q.coefficient;
-        for (size_t p = 0; p < mine.nodes.size();) {
-            const int64_t row = mine.nodes[p].row;
-            size_t p_end = p;
-            while (p_end < mine.nodes.size() && mine.nodes[p_end].row == row) ++p_end;
-            for (size_t q = 0; q < theirs.nodes.size();) {
-                const int64_t other_row = theirs.nodes[q].row;
-                double labels = 0.0;
-                for (; q < theirs.nodes.size() && theirs.nodes[q].row == other_row; ++q)
-                    for (size_t i = p; i < p_end; ++i)
-                        if (mine.nodes[i].label == theirs.nodes[q].label) labels += mine.nodes[i].coefficient * theirs.nodes[q].coefficient;
-                if (labels != 0.0) sum += labels * features_.inner(row, other_row);
-            }
-            p = p_end;
-        }
-        out[k] = sum;
-    }
+    add_parts(mine, 1.0, memory.dense.data());
+    dots_any(example, others, memory.dense.data(), memory, memory.scores64, out);
+    for (const NodePart& part : mine.nodes)
+        features_.for_each(part.row, [&](int64_t f, double) { memory.dense[f * stride_ + part.label] = 0.0; });
+    for (const TablePart& part : mine.table) memory.dense[table_start() + part.index] = 0.0;
 }
 
 }  // namespace maxmargin

@@ -64,6 +64,9 @@ class LinearSpace final : public PlaneSpace {
     PlaneBatch separate_any(std::span<const int64_t> ids, const Scalar* w, const Workers& workers) const;
     template <class Scalar>
     ReducedCut sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const;
+    template <class Scalar>
+    void dots_any(int32_t example, std::span<const Code> codes, const Scalar* w, Scratch& scratch, std::vector<Scalar>& scores,
+                  double* out) const;
     Search search_kind() const { return rescaling() == Rescaling::slack ? Search::slack : Search::margin; }
     bool can_round() const;
     void add_parts(const Parts& parts, double a, double* w) const;

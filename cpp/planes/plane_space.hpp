@@ -14,7 +14,8 @@ namespace maxmargin {
 
 enum class Rescaling { margin, slack };
 
-// The point in feature space. The float copy is optional and serves to find planes, never to value them.
+// The point in feature space, in double, as a float copy, or both. Where the copy is given it is used: to find planes and
+// to compare them, never for a value that is reported.
 struct WeightsView {
     const double* exact;
     const float* rounded = nullptr;

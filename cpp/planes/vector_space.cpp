@@ -27,7 +27,10 @@ std::vector<int32_t> VectorSpace::encode(std::span<const int32_t> indices, std::
 void VectorSpace::difference_dots(int32_t, std::span<const Code> codes, WeightsView w, PlaneScratch&, double* out) const {
     for (size_t k = 0; k < codes.size(); ++k) {
         double sum = 0.0;
-        for (size_t j = 0; j < n_entries(codes[k]); ++j) sum += value(codes[k], j) * w.exact[codes[k][j]];
+        for (size_t j = 0; j < n_entries(codes[k]); ++j) {
+            const int32_t at = codes[k][j];
+            sum += value(codes[k], j) * (w.rounded ? static_cast<double>(w.rounded[at]) : w.exact[at]);
+        }
         out[k] = sum;
     }
 }

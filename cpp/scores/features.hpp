@@ -35,9 +35,6 @@ struct Features {
             for (int64_t j = begin; j < end; ++j) visit(static_cast<int64_t>(indices[j]), 1.0);
         }
     }
-
-    // x_a · x_b; CSR rows have ascending indices.
-    double inner(int64_t a, int64_t b) const;
 };
 
 }  // namespace maxmargin

@@ -44,7 +44,6 @@ void PlaneCache::drop_unused(int64_t age) {
 }
 
 void PlaneCache::insert(const PlaneBatch& planes) {
-    ++clock_;
     for (int64_t k = 0; k < planes.size(); ++k) {
         ExampleCache& cache = caches_[planes.examples[k]];
         const Code code = planes.code(k);

@@ -20,7 +20,7 @@ class PlaneCache {
     // Adds each plane to its example's cache; one already there counts as used, a full cache loses its oldest plane.
     void insert(const PlaneBatch& planes);
 
-    // Forgets planes that no cut used in the last `age` calls of best and insert.
+    // Forgets planes that no cut used in the last `age` calls of best.
     void drop_unused(int64_t age);
 
     // Replaces planes found at w by cached ones of the same example that are worth more there, and adds cached ones that are worth

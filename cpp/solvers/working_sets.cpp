@@ -35,14 +35,20 @@ struct WorkingSets::Memory {
 
 WorkingSets::WorkingSets(std::shared_ptr<const PlaneSpace> space, std::vector<double> budgets, bool squared, std::vector<int64_t> nonnegative)
     : space_(std::move(space)),
+      memory_(std::make_unique<Memory>()),
       budgets_(std::move(budgets)),
       squared_(squared),
       nonnegative_(std::move(nonnegative)),
       unclipped_(nonnegative_.size(), 0.0),
-      blocks_(space_->n_examples()) {}
+      blocks_(space_->n_examples()) {
+    memory_->scratch = space_->scratch();
+}
+
+WorkingSets::~WorkingSets() = default;
 
 // memory.values[p] = the derivative of the dual with respect to α_p: Δ − w·ψ, less Σα / 2C for the squared hinge.
-void WorkingSets::value_block(int64_t example, const double* w, Memory& memory) const {
+void WorkingSets::value_block(int64_t example, const double* w) const {
+    Memory& memory = *memory_;
     const Block& block = blocks_[example];
     const size_t n = block.entries.size();
     memory.codes.resize(n);
@@ -59,7 +65,8 @@ void WorkingSets::value_block(int64_t example, const double* w, Memory& memory) 
     for (size_t p = 0; p < n; ++p) memory.values[p] = memory.losses[p] - memory.values[p] - shift;
 }
 
-void WorkingSets::add_plane(int64_t example, double loss, Code code, Memory& memory) {
+void WorkingSets::add_plane(int64_t example, double loss, Code code) {
+    Memory& memory = *memory_;
     Block& block = blocks_[example];
     const size_t n = block.entries.size();
     const auto begin = static_cast<uint32_t>(block.codes.size());
@@ -85,8 +92,7 @@ void WorkingSets::add_plane(int64_t example, double loss, Code code, Memory& mem
 }
 
 int64_t WorkingSets::insert(const PlaneBatch& planes, const double* w, double epsilon) {
-    Memory memory;
-    memory.scratch = space_->scratch();
+    Memory& memory = *memory_;
     int64_t added = 0;
     for (int64_t k = 0; k < planes.size(); ++k) {
         const int32_t example = planes.examples[k];
@@ -102,19 +108,20 @@ int64_t WorkingSets::insert(const PlaneBatch& planes, const double* w, double ep
         if (known) continue;
         double product = 0.0;
         space_->dots(example, std::span(&code, 1), std::span(&loss, 1), {w}, *memory.scratch, &product);
-        value_block(example, w, memory);
+        value_block(example, w);
         const double total = squared_ ? std::accumulate(block.alpha.begin(), block.alpha.end(), 0.0) / (2.0 * budgets_[example]) : 0.0;
         double paid = 0.0;
         for (const double value : memory.values) paid = std::max(paid, value);
         if (loss - product - total <= paid + epsilon) continue;
-        add_plane(example, loss, code, memory);
+        add_plane(example, loss, code);
         ++added;
     }
     return added;
 }
 
 // Applies the change of α to w; the non-negative weights are the unclipped sums with their negative part cut off.
-void WorkingSets::move(int64_t example, double* w, Memory& memory) {
+void WorkingSets::move(int64_t example, double* w) {
+    Memory& memory = *memory_;
     const Block& block = blocks_[example];
     for (size_t j = 0; j < nonnegative_.size(); ++j) w[nonnegative_[j]] = unclipped_[j];
     for (size_t p = 0; p < block.alpha.size(); ++p)
@@ -128,8 +135,7 @@ void WorkingSets::move(int64_t example, double* w, Memory& memory) {
 
 WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, double tolerance, double* w, const Workers& workers) {
     Sweep result;
-    Memory memory;
-    memory.scratch = space_->scratch();
+    Memory& memory = *memory_;
     // One thread: each visit needs the w that the visit before it left. Chunks serve the polling only.
     const Workers alone{1, workers.poll};
     const auto n = static_cast<int64_t>(order.size());
@@ -140,7 +146,7 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, double tol
             const size_t m = block.entries.size();
             if (m == 0) continue;
             const double C = budgets_[example];
-            value_block(example, w, memory);
+            value_block(example, w);
             memory.before = block.alpha;
             const double before = block_gap(memory.values, block.alpha, C, squared_);
             result.gap += before;
@@ -155,7 +161,7 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, double tol
             }
             const double budget = squared_ ? std::numeric_limits<double>::infinity() : C;
             result.steps += smo(gram, m, m, memory.values.data(), block.alpha.data(), budget, 0.1 * tolerance * C, max_block_steps, ridge).steps;
-            move(example, w, memory);
+            move(example, w);
         }
     });
     return result;
@@ -175,21 +181,23 @@ double WorkingSets::linear_part() const {
 }
 
 void WorkingSets::weights(double* w) const {
-    const auto scratch = space_->scratch();
+    sum(w);
+    for (const int64_t j : nonnegative_) w[j] = std::max(0.0, w[j]);
+}
+
+void WorkingSets::sum(double* w) const {
     std::fill(w, w + space_->n_weights(), 0.0);
     for (size_t i = 0; i < blocks_.size(); ++i)
         for (size_t p = 0; p < blocks_[i].alpha.size(); ++p)
             if (blocks_[i].alpha[p] != 0.0)
-                space_->add(static_cast<int32_t>(i), blocks_[i].code(p), blocks_[i].entries[p].loss, blocks_[i].alpha[p], w, *scratch);
-    for (const int64_t j : nonnegative_) w[j] = std::max(0.0, w[j]);
+                space_->add(static_cast<int32_t>(i), blocks_[i].code(p), blocks_[i].entries[p].loss, blocks_[i].alpha[p], w, *memory_->scratch);
 }
 
 std::vector<double> WorkingSets::slacks(std::span<const int64_t> ids, const double* w) const {
-    Memory memory;
-    memory.scratch = space_->scratch();
+    Memory& memory = *memory_;
     std::vector<double> out;
     for (const int64_t example : ids) {
-        value_block(example, w, memory);
+        value_block(example, w);
         const Block& block = blocks_[example];
         const double total = std::accumulate(block.alpha.begin(), block.alpha.end(), 0.0);
         const double shift = squared_ ? total / (2.0 * budgets_[example]) : 0.0;

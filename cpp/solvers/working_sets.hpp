@@ -22,6 +22,7 @@ class WorkingSets {
   public:
     // budgets: C_i = C s_i. An example with C_i = 0 never gets a plane.
     WorkingSets(std::shared_ptr<const PlaneSpace> space, std::vector<double> budgets, bool squared, std::vector<int64_t> nonnegative);
+    ~WorkingSets();
 
     // Adds the planes whose value at w exceeds what their example already pays by more than epsilon. Returns how many.
     int64_t insert(const PlaneBatch& planes, const double* w, double epsilon);
@@ -36,7 +37,9 @@ class WorkingSets {
 
     // Σ α Δ − the quadratic term of the squared hinge: the dual is this − ½‖w‖².
     double linear_part() const;
-    // w recomputed from the planes and α.
+    // w = Σ α ψ recomputed from the planes and α, without μ.
+    void sum(double* w) const;
+    // The same with μ: negative parts of the non-negative weights cut off.
     void weights(double* w) const;
 
     // max(0, Δ − w·ψ) over each listed example's planes.
@@ -63,12 +66,13 @@ class WorkingSets {
     };
     struct Memory;
 
-    void value_block(int64_t example, const double* w, Memory& memory) const;
-    void move(int64_t example, double* w, Memory& memory);
-    void add_plane(int64_t example, double loss, Code code, Memory& memory);
+    void value_block(int64_t example, const double* w) const;
+    void move(int64_t example, double* w);
+    void add_plane(int64_t example, double loss, Code code);
     void erase(Block& block, const std::vector<bool>& drop);
 
     std::shared_ptr<const PlaneSpace> space_;
+    std::unique_ptr<Memory> memory_;  // scratch can be as long as w: it is made once
     std::vector<double> budgets_;
     bool squared_;
     std::vector<int64_t> nonnegative_;

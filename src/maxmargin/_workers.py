@@ -11,9 +11,12 @@ import contextlib
 import os
 import signal
 import sys
+import threading
+import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.shared_memory import SharedMemory
@@ -63,9 +66,11 @@ class WorkerPool(Generic[Result]):
 
         Laid end to end they are the same for any ``n_jobs`` if ``function`` treats each example on its own.
         """
-        if self._pool is None:
-            self._pool = _Processes(self._function, self._n_weights, self._n_jobs)
         try:
+            if self._pool is None:
+                payload = _pickled(self._function)
+                with _interrupts_held_back():
+                    self._pool = _Processes(payload, self._n_weights, self._n_jobs)
             return self._pool.map(self._pieces(ids), w)
         except BaseException:
             # Tasks of this batch may still run, and read w: they must not survive it.
@@ -91,34 +96,48 @@ class WorkerPool(Generic[Result]):
 class _Processes:
     """A running pool with its shared memory."""
 
-    def __init__(self, function: Callable[[IntArray, FloatArray], Any], n_weights: int, n_jobs: int) -> None:
-        payload = _pickled(function)
+    def __init__(self, payload: bytes, n_weights: int, n_jobs: int) -> None:
         self._n_weights = n_weights
+        self._n_jobs = n_jobs
+        self._running: dict[Future[Any], int] = {}  # tasks that are out, with their places in the order
         self._memory = _allocate(n_weights)
         # Also runs when the pool is forgotten and when the interpreter ends; the executor sees to itself then.
         self._release = weakref.finalize(self, _release, self._memory)
         self._executor = ProcessPoolExecutor(
             n_jobs, initializer=_set_up, initargs=(payload, self._memory.name, n_weights)
         )
-        with _interrupts_held_back():
-            self._executor.submit(os.getpid)
+        self._start: Future[Any] = self._executor.submit(os.getpid)
 
     def map(self, pieces: list[IntArray], w: FloatArray) -> list[Any]:
         np.ndarray(self._n_weights, np.float64, buffer=self._memory.buf)[:] = w
-        futures = [self._executor.submit(_run, piece) for piece in pieces]
-        results = []
-        for future, piece in zip(futures, pieces, strict=True):
-            try:
-                result = _wait(future)
-            except Exception as error:
-                error.add_note(f"A worker process failed while it had examples {piece[0]} to {piece[-1]} to search.")
-                raise
-            if isinstance(result, _Failure):
-                result.raise_again()
-            results.append(result)
+        results: list[Any] = [None] * len(pieces)
+        submitted, failed_at = 0, len(pieces)
+        while submitted < min(len(pieces), failed_at) or self._running:
+            # No more at a time than the executor's queue holds: see stop.
+            while submitted < min(len(pieces), failed_at) and len(self._running) < 2 * self._n_jobs:
+                self._running[self._executor.submit(_run, pieces[submitted])] = submitted
+                submitted += 1
+            for future in wait(self._running, _PATIENCE_S, FIRST_COMPLETED).done:
+                k = self._running.pop(future)
+                try:
+                    results[k] = future.result()
+                except Exception as error:
+                    out = [k, *self._running.values()]
+                    first, last = pieces[min(out)][0], pieces[max(out)][-1]
+                    error.add_note(f"A worker process failed while examples {first} to {last} were searched.")
+                    raise
+                if isinstance(results[k], _Failure):
+                    failed_at = min(failed_at, k)
+            # Of several errors the first in the order of the examples, as it would be with one process.
+            if failed_at < len(pieces) and all(k > failed_at for k in self._running.values()):
+                results[failed_at].raise_again()
         return results
 
     def stop(self, *, kill: bool) -> None:
+        # The executor's thread stumbles over tasks that are not in its queue yet when it is told to kill the workers.
+        tasks, deadline = [self._start, *self._running], time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline and not all(task.running() or task.done() for task in tasks):
+            time.sleep(0.001)
         self._executor.shutdown(wait=True, kill_workers=kill)
         self._release()
 
@@ -126,15 +145,6 @@ class _Processes:
 def _release(memory: SharedMemory) -> None:
     memory.close()
     memory.unlink()
-
-
-def _wait(future: Any) -> Any:
-    while True:
-        try:
-            return future.result(timeout=_PATIENCE_S)
-        except TimeoutError:
-            if future.done():
-                return future.result()
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:
@@ -167,15 +177,23 @@ def _allocate(n_weights: int) -> SharedMemory:
 
 @contextlib.contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Start child processes with SIGINT blocked: Ctrl-C must not hit them before they have said to ignore it."""
-    if sys.platform == "win32":
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Let Ctrl-C wait: it must find neither a half-made pool nor children that do not ignore it yet."""
+    came: list[Any] = []
+    handler = signal.getsignal(signal.SIGINT)
+    is_handled = callable(handler) and threading.current_thread() is threading.main_thread()
+    if is_handled:
+        signal.signal(signal.SIGINT, lambda *details: came.append(details))
+    # Children inherit the mask but not the handler. (The mask alone would not do: any other thread may take the signal.)
+    before = None if sys.platform == "win32" else signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if before is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if is_handled:
+            signal.signal(signal.SIGINT, handler)
+    if came and callable(handler):
+        handler(*came[0])
 
 
 # ------------------------------------------------------------------------------------------- in a worker

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin._workers import WorkerPool
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray, IntArray
 from maxmargin.python_problem import PythonProblem, as_sparse, checked_loss
@@ -202,6 +201,8 @@ class Model(ABC):
         predictor = _Predictor(self, X)
         if n_jobs == 1 or len(ids) <= 1:
             return predictor(ids, weights)
+        from maxmargin._workers import WorkerPool  # brings joblib, which nobody else needs
+
         pool = WorkerPool(predictor, len(weights), n_jobs)
         try:
             return [y for part in pool.map(ids, weights) for y in part]

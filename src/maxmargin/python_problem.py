@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin._workers import WorkerPool
 from maxmargin.problem import FloatArray, IntArray, Problem
 from maxmargin.weights import DenseWeights
 
 if TYPE_CHECKING:
+    from maxmargin._workers import WorkerPool
     from maxmargin.model import Model
 
 # A plane's value must be below the truth's by this share of the scores it was made of before it proves anything.
@@ -56,7 +56,11 @@ class PythonProblem(Problem):
         super().__init__(sample_weight, nonnegative, n_jobs)
         self.space = _core.VectorSpace(len(Y), model.n_features, rescaling)
         self._searcher = _Searcher(model, X, Y, rescaling)
-        self._workers = WorkerPool(self._searcher, model.n_features, n_jobs) if n_jobs > 1 else None
+        self._workers: WorkerPool[_Found] | None = None
+        if n_jobs > 1:
+            from maxmargin._workers import WorkerPool  # brings joblib, which nobody else needs
+
+            self._workers = WorkerPool(self._searcher, model.n_features, n_jobs)
         self._is_searched = None if sample_weight is None else sample_weight > 0.0
 
     def separate(self, ids: IntArray, weights: DenseWeights, *, precise: bool) -> _core.PlaneBatch:
@@ -229,9 +233,10 @@ def as_sparse(vector: Any, n_features: int, name: str) -> SparseVector:
     SparseVector(indices=array([1, 4], dtype=int32), values=array([2. , 1.5]))
     """
     if sp.issparse(vector):
-        if vector.shape not in ((1, n_features), (n_features,)):
-            raise ValueError(f"{name} is sparse of shape {vector.shape}, expected (1, {n_features}): one row.")
-        entries = vector.tocoo()
+        row: Any = vector
+        if row.shape not in ((1, n_features), (n_features,)):
+            raise ValueError(f"{name} is sparse of shape {row.shape}, expected (1, {n_features}): one row.")
+        entries = row.tocoo()
         # A row of a CSR matrix is 2-D or 1-D, after scipy's matrices and its arrays.
         indices, values = np.asarray(entries.coords[-1]), np.asarray(entries.data, np.float64)
     elif isinstance(vector, tuple) and len(vector) == 2:

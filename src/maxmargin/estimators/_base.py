@@ -176,9 +176,15 @@ def _check_precision(solution: Solution) -> None:
         )
 
 
+def is_sparse(X: Any) -> bool:
+    """Return whether X is a sparse matrix or array, of any format."""
+    # A plain bool: to type checkers, scipy's own guard turns X into a class without data or shape.
+    return bool(sp.issparse(X))
+
+
 def check_scale(rows: Any) -> None:
     """Refuse features so large that the products of two of them would overflow."""
-    values = rows.data if sp.issparse(rows) else rows
+    values = rows.data if is_sparse(rows) else rows
     if values.size == 0:
         return
     largest = max(abs(float(values.min())), abs(float(values.max())))

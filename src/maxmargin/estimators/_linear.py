@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin.estimators._base import MaxMarginEstimator, check_known, check_scale
+from maxmargin.estimators._base import MaxMarginEstimator, check_known, check_scale, is_sparse
 from maxmargin.models._linear import LinearModel, check_sample_weight
 from maxmargin.problem import FloatArray
 from maxmargin.solvers.base import is_number
@@ -188,6 +188,8 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.classes_, self.coef_, self.intercept_ = state["classes"], state["coef"], state["intercept"]
+        if self.classes_.ndim != 1 or len(self.classes_) < 2:
+            raise ValueError(f"its classes have the shape {self.classes_.shape}")
         self._check_classes(self.classes_, self.classes_)
         if self.coef_.dtype != np.float64 or self.intercept_.dtype != np.float64:
             raise ValueError("its weights are not float64")
@@ -214,7 +216,7 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
 def _with_constant(X: Any, constant: float) -> Any:
     """Return X with one more column that holds ``constant`` everywhere."""
     n, d = X.shape
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return np.hstack([X, np.full((n, 1), constant, X.dtype)])
     ends = X.indptr[1:]
     indptr = X.indptr.astype(np.int64) + np.arange(n + 1)

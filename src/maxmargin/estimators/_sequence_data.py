@@ -8,13 +8,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.estimators._base import check_scale
+from maxmargin.estimators._base import check_scale, is_sparse
 from maxmargin.estimators._vocabulary import Vocabulary, is_feature_tokens
 from maxmargin.models import Sequences
-from maxmargin.problem import IntArray
+from maxmargin.problem import FloatArray, IntArray
 
 _EXPECTED = (
     "a list of sequences, each a (length × features) matrix, dense or CSR, a list of feature dicts, or a list of lists "
@@ -41,7 +40,9 @@ def read_known_sequences(X: Any, n_features: int, vocabulary: Vocabulary | None)
             raise TypeError(
                 "X holds matrices, but the ChainSVM was fitted on features with names: give dicts or strings."
             )
-        return vocabulary.read(sequences)
+        data = vocabulary.read(sequences)
+        check_scale(data.rows)
+        return data
     if has_names:
         raise TypeError("X holds features with names, but the ChainSVM was fitted on matrices: give matrices.")
     data = _stack(sequences)
@@ -55,7 +56,7 @@ def read_known_sequences(X: Any, n_features: int, vocabulary: Vocabulary | None)
 def _as_list(X: Any) -> Any:
     if isinstance(X, Sequences):
         return X
-    if isinstance(X, (str, bytes, Mapping, Set)) or sp.issparse(X) or not isinstance(X, Iterable):
+    if isinstance(X, (str, bytes, Mapping, Set)) or is_sparse(X) or not isinstance(X, Iterable):
         raise TypeError(f"X is of type {type(X).__name__}; expected {_EXPECTED}.")
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object:
         raise ValueError(f"X is one matrix of shape {X.shape}; expected {_EXPECTED}. For one sequence, give [X].")
@@ -64,7 +65,7 @@ def _as_list(X: Any) -> Any:
         raise ValueError("X is empty: at least one sequence is needed.")
     for i, sequence in enumerate(sequences):
         if isinstance(sequence, (str, bytes, Mapping, Set)) or (
-            not hasattr(sequence, "__len__") and not sp.issparse(sequence)
+            not hasattr(sequence, "__len__") and not is_sparse(sequence)
         ):
             raise TypeError(f"X[{i}] is of type {type(sequence).__name__}; expected {_EXPECTED}.")
     return sequences
@@ -76,7 +77,7 @@ def _unwrapped(sequence: Any) -> Any:
 
 
 def _is_matrix(sequence: Any) -> bool:
-    return sp.issparse(sequence) or hasattr(sequence, "shape")
+    return is_sparse(sequence) or hasattr(sequence, "shape")
 
 
 def _has_names(sequences: Sequence[Any]) -> bool:
@@ -96,12 +97,12 @@ def _has_names(sequences: Sequence[Any]) -> bool:
 def _stack(sequences: Any) -> Sequences:
     """Return matrices one below the other."""
     if isinstance(sequences, Sequences):
-        rows = sequences.rows if sp.issparse(sequences.rows) else _dense(sequences.rows, "X.rows")
+        rows = sequences.rows if is_sparse(sequences.rows) else _dense(sequences.rows, "X.rows")
         data = Sequences(rows, sequences.lengths)
     else:
-        n_sparse = sum(map(sp.issparse, sequences))
+        n_sparse = sum(map(is_sparse, sequences))
         if 0 < n_sparse < len(sequences):
-            odd = next(i for i, matrix in enumerate(sequences) if sp.issparse(matrix) != sp.issparse(sequences[0]))
+            odd = next(i for i, matrix in enumerate(sequences) if is_sparse(matrix) != is_sparse(sequences[0]))
             raise TypeError(
                 f"X[0] and X[{odd}] are of different kinds: all matrices must be dense, or all of them sparse."
             )
@@ -116,7 +117,7 @@ def _stack(sequences: Any) -> Sequences:
                 )
         data = Sequences.stack(matrices)
     rows = data.rows
-    if sp.issparse(rows) and rows.dtype.kind not in "biuf":
+    if is_sparse(rows) and rows.dtype.kind not in "biuf":
         raise TypeError(f"X holds values of type {rows.dtype}; expected real numbers.")
     if rows.shape[1] == 0:
         raise ValueError("X has 0 columns: at least one feature is needed.")
@@ -142,12 +143,12 @@ def _dense(matrix: Any, name: str) -> NDArray[Any]:
 
 
 def _check_finite(data: Sequences) -> None:
-    values = data.rows.data if sp.issparse(data.rows) else data.rows
+    values = data.rows.data if is_sparse(data.rows) else data.rows
     finite = np.isfinite(values)
     if finite.all():
         return
     bad = int(np.argmin(finite))
-    if sp.issparse(data.rows):
+    if is_sparse(data.rows):
         row, value = int(np.searchsorted(data.rows.indptr, bad, side="right")) - 1, values[bad]
     else:
         row, value = bad // values.shape[1], values.flat[bad]
@@ -227,3 +228,39 @@ def label_array(labels: list[Any]) -> NDArray[Any]:
     for i, label in enumerate(labels):
         array[i] = label
     return array
+
+
+def checked_token_weight(token_weight: Sequence[ArrayLike] | None, data: Sequences) -> list[FloatArray] | None:
+    """Return token weights as arrays, after checking that every token has one."""
+    if token_weight is None:
+        return None
+    if len(token_weight) != len(data):
+        raise ValueError(f"token_weight has {len(token_weight)} sequences but X has {len(data)}.")
+    weights = []
+    for i, (given, length) in enumerate(zip(token_weight, data.lengths.tolist(), strict=True)):
+        array = np.asarray(given, dtype=np.float64)
+        if array.shape != (length,):
+            raise ValueError(
+                f"token_weight[{i}] has shape {array.shape} but X[{i}] has {length} rows: one number per token."
+            )
+        if not np.all(np.isfinite(array)) or np.any(array < 0):
+            raise ValueError(f"token_weight[{i}] must hold finite numbers ≥ 0.")
+        weights.append(array)
+    return weights
+
+
+def check_legal(
+    codes: NDArray[np.int32], data: Sequences, forbidden: list[tuple[int, int]] | None, classes: NDArray[Any]
+) -> None:
+    """Refuse a training sequence that contains a forbidden transition, in the user's labels."""
+    if not forbidden:
+        return
+    table = np.zeros((len(classes), len(classes)), dtype=bool)
+    table[tuple(np.transpose(forbidden))] = True
+    illegal = table[codes[:-1], codes[1:]]
+    illegal[data.offsets[1:-1] - 1] = False
+    if illegal.any():
+        row = int(np.argmax(illegal))
+        i, t = place(data.offsets, row)
+        before, after = classes[codes[row : row + 2]].tolist()
+        raise ValueError(f"y[{i}] has the forbidden transition {before!r} → {after!r} at token {t}.")

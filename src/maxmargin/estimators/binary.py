@@ -92,8 +92,8 @@ class BinarySVM(LinearClassifier):
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> svm = mm.BinarySVM(C=0.1).fit(scale(X), y)
-    >>> print(f"{svm.score(scale(X), y):.2f}")
-    0.99
+    >>> svm.score(scale(X), y) > 0.97
+    True
     >>> svm.certificate_.relative_gap <= 1e-3
     True
     """

@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.estimators._base import MaxMarginEstimator, check_known, loss_table
 from maxmargin.estimators._sequence_data import (
     check_hashable,
+    check_legal,
+    checked_token_weight,
     encode_labels,
     flatten_labels,
-    place,
     read_known_sequences,
     read_sequences,
 )
@@ -190,12 +191,12 @@ class ChainSVM(MaxMarginEstimator):
         data, vocabulary = read_sequences(X)
         classes, codes = encode_labels(flatten_labels(y, data), data)
         forbidden = self._forbidden_codes(classes)
-        _check_legal(codes, data, forbidden, classes)
+        check_legal(codes, data, forbidden, classes)
         model = Chain(
             len(classes),
             ends=bool(self.ends),
             cost=loss_table(self.cost, "hamming", classes),
-            token_weight=_checked_token_weight(token_weight, data),
+            token_weight=checked_token_weight(token_weight, data),
             forbidden=forbidden,
         )
         weights = check_sample_weight(sample_weight, len(data))
@@ -384,38 +385,3 @@ class ChainSVM(MaxMarginEstimator):
         tags.input_tags.dict = True
         tags.target_tags.required = True
         return tags
-
-
-def _checked_token_weight(token_weight: Sequence[ArrayLike] | None, data: Sequences) -> list[FloatArray] | None:
-    if token_weight is None:
-        return None
-    if len(token_weight) != len(data):
-        raise ValueError(f"token_weight has {len(token_weight)} sequences but X has {len(data)}.")
-    weights = []
-    for i, (given, length) in enumerate(zip(token_weight, data.lengths.tolist(), strict=True)):
-        array = np.asarray(given, dtype=np.float64)
-        if array.shape != (length,):
-            raise ValueError(
-                f"token_weight[{i}] has shape {array.shape} but X[{i}] has {length} rows: one number per token."
-            )
-        if not np.all(np.isfinite(array)) or np.any(array < 0):
-            raise ValueError(f"token_weight[{i}] must hold finite numbers ≥ 0.")
-        weights.append(array)
-    return weights
-
-
-def _check_legal(
-    codes: NDArray[np.int32], data: Sequences, forbidden: list[tuple[int, int]] | None, classes: NDArray[Any]
-) -> None:
-    """Refuse a training sequence that contains a forbidden transition, in the user's labels."""
-    if not forbidden:
-        return
-    table = np.zeros((len(classes), len(classes)), dtype=bool)
-    table[tuple(np.transpose(forbidden))] = True
-    illegal = table[codes[:-1], codes[1:]]
-    illegal[data.offsets[1:-1] - 1] = False
-    if illegal.any():
-        row = int(np.argmax(illegal))
-        i, t = place(data.offsets, row)
-        before, after = classes[codes[row : row + 2]].tolist()
-        raise ValueError(f"y[{i}] has the forbidden transition {before!r} → {after!r} at token {t}.")

@@ -91,8 +91,8 @@ class MulticlassSVM(LinearClassifier):
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> svm = mm.MulticlassSVM(C=10.0).fit(X, y)
-    >>> print(f"{svm.score(X, y):.2f}")
-    0.98
+    >>> svm.score(X, y) > 0.95
+    True
     >>> svm.decision_function(X[:2]).shape
     (2, 3)
     """

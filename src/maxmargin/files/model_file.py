@@ -1,8 +1,9 @@
 """Model files: one safetensors file with the arrays, and a JSON header among its metadata.
 
-    metadata["maxmargin"]   JSON: format version, class, parameters, fitted state, certificate, versions of libraries
-    metadata["sha256"]      digest of that text and of all arrays, in the order of their names
+    metadata["maxmargin"]   first line: SHA-256 of the rest and of all arrays, in the order of their names;
+                            the rest: JSON with format version, class, parameters, fitted state, certificate, versions
 
+One entry, because safetensors writes several in random order, and equal models should be equal files.
 Nothing is executed on reading: the class is looked up in a fixed table and values are decoded by `_plain_values`.
 """
 
@@ -83,7 +84,7 @@ def save(estimator: MaxMarginEstimator, path: str | os.PathLike[str]) -> None:
     except TypeError as error:
         raise ValueError(f"{error}: change it, or pickle the estimator.") from None
     text = json.dumps(header, allow_nan=False)
-    _write(Path(path), encoder.arrays, {"maxmargin": text, "sha256": _digest(text, encoder.arrays)})
+    _write(Path(path), text, encoder.arrays)
 
 
 def load(path: str | os.PathLike[str], *, model: Model | None = None) -> MaxMarginEstimator:
@@ -204,14 +205,14 @@ def _digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
     return digest.hexdigest()
 
 
-def _write(path: Path, arrays: dict[str, NDArray[Any]], metadata: dict[str, str]) -> None:
+def _write(path: Path, text: str, arrays: dict[str, NDArray[Any]]) -> None:
     """Write beside and rename: what ``path`` holds is whole at every moment."""
     # Through a link the file it points to is replaced, not the link.
     target = Path(os.path.realpath(path))
     beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
         try:
-            save_file(arrays, beside, metadata)
+            save_file(arrays, beside, {"maxmargin": f"{_digest(text, arrays)}\n{text}"})
         except SafetensorError as error:
             raise OSError(f"{path} could not be written: {error}") from error
         with open(beside, "rb+") as stream:
@@ -238,9 +239,10 @@ def _read(path: str | os.PathLike[str]) -> tuple[str, dict[str, NDArray[Any]]]:
     odd = sorted(key for key, array in arrays.items() if array.dtype.name not in DTYPES)
     if odd:
         raise ValueError(f"{name} is not a valid model file: the array '{odd[0]}' is of type {arrays[odd[0]].dtype}.")
-    if metadata.get("sha256") != _digest(metadata["maxmargin"], arrays):
+    checksum, _, text = metadata["maxmargin"].partition("\n")
+    if checksum != _digest(text, arrays):
         raise ValueError(f"{name} is damaged: its checksum does not fit its content.")
-    return metadata["maxmargin"], arrays
+    return text, arrays
 
 
 def _described(error: Exception) -> str:

@@ -25,6 +25,8 @@ class CutModel:
         ξ = max(0, max_k c_k − w·g_k) at that w.
     dual : float
         The QP's value, a lower bound of the optimum for any α.
+    norm2 : float
+        ‖w‖² at that w.
     """
 
     def __init__(self, problem: Problem, C: float, prune_after: int, watch: Stopwatch) -> None:
@@ -32,13 +34,17 @@ class CutModel:
         self.weights = problem.zero_weights()
         self.slack = 0.0
         self.dual = 0.0
+        self.norm2 = 0.0
         self.tolerance = 0.0
+        self.n_added = 0
         self.n_dropped = 0
         self._problem = problem
         self._nonnegative = problem.nonnegative
         self._qp = _core.BudgetQP(C, len(self._nonnegative))
         self._prune_after = prune_after
-        self._watch = watch
+        self.watch = watch
+        self._n_before = 0
+        self._losses: FloatArray = np.zeros(0)
         self._idle = np.zeros(0, np.int64)
         self._alpha: FloatArray = np.zeros(0)  # the α that weights belong to
         self._unclipped: FloatArray = np.zeros(len(self._nonnegative))  # (Σ α g)_J, of which weights hold the positive part
@@ -59,29 +65,34 @@ class CutModel:
 
     def keep_pending(self) -> None:
         """Make the pending cut one of the model's."""
-        with self._watch("gram"):
+        with self.watch("gram"):
             row = self.cuts.keep(self._problem.n_jobs)
         self._qp.add(self.cuts.pending_loss, row, self.cuts.pending_at(self._nonnegative))
+        self._losses = np.append(self._losses, self.cuts.pending_loss)
         self._idle = np.append(self._idle, 0)
         self._alpha = np.append(self._alpha, 0.0)
 
     def solve(self, tolerance: float) -> None:
         """Solve the QP to a gap of ``tolerance``, move the weights, drop cuts that have long been idle."""
         self.tolerance = tolerance
-        with self._watch("qp"):
+        with self.watch("qp"):
             self._qp.solve(tolerance, _MAX_QP_STEPS)
             alpha = self._qp.alpha
             self.slack, self.dual = self._qp.slack, self._qp.dual
-        with self._watch("weights"):
+            self.norm2 = 2.0 * (float(alpha @ self._losses) - self.dual)
+        with self.watch("weights"):
             self._move_to(alpha)
         self._idle = np.where(alpha > 0.0, 0, self._idle + 1)
         old = np.flatnonzero(self._idle > self._prune_after)
+        self.n_added = self.size - self._n_before
         self.n_dropped = len(old)
         if self.n_dropped:
             self._qp.remove(old)
             self.cuts.remove(old)
+            self._losses = np.delete(self._losses, old)
             self._idle = np.delete(self._idle, old)
             self._alpha = np.delete(self._alpha, old)
+        self._n_before = self.size
 
     def _move_to(self, alpha: FloatArray) -> None:
         """Change the weights to those of another α; the best μ_j = max(0, −(Σ α g)_j) cuts negative parts off."""
@@ -103,7 +114,7 @@ class Separator:
     def __init__(self, problem: Problem, cache_size: int, refresh: float, watch: Stopwatch) -> None:
         self.cache = _core.PlaneCache(problem.space, cache_size) if cache_size else None
         self._problem = problem
-        self._watch = watch
+        self.watch = watch
         n_portions = int(np.ceil(1.0 / refresh))
         self._portions = [part for part in np.array_split(problem.all_ids, n_portions) if len(part)]
         self._next = 0
@@ -119,22 +130,26 @@ class Separator:
         A cut from the cache is taken if its value at ``weights`` exceeds ``needed``.
         """
         if self.cache is None:
-            with self._watch("oracle"):
+            with self.watch("oracle"):
                 self._problem.separate_into(model.cuts, weights, precise=precise)
             return True
         if self._from_cache(self.cache, model, weights, needed):
             return False
+        return self.ask_all(model, weights, needed, precise=precise)
+
+    def ask_all(self, model: CutModel, weights: DenseWeights, needed: float = np.inf, *, precise: bool) -> bool:
+        """Ask the oracle for all examples, portion by portion; stop early if the cache comes to offer a cut worth ``needed``."""
         found = _core.PlaneBatch()
         for tried in range(1, len(self._portions) + 1):
-            with self._watch("oracle"):
+            with self.watch("oracle"):
                 ids = self._portions[self._next]
                 batch = self._problem.separate(ids, weights, precise=precise)
             self._next = (self._next + 1) % len(self._portions)
             self.keep(batch, ids, weights)
             found.extend(batch)
-            if tried < len(self._portions) and self._from_cache(self.cache, model, weights, needed):
+            if tried < len(self._portions) and self.cache and self._from_cache(self.cache, model, weights, needed):
                 return False
-        with self._watch("assembly"):
+        with self.watch("assembly"):
             model.cuts.assemble(self._problem.space, found, self._problem.sample_weight)
         return True
 
@@ -142,7 +157,7 @@ class Separator:
         """Put planes found at ``weights`` into the cache; a cached plane that is better proves the oracle inexact."""
         if self.cache is None:
             return
-        with self._watch("cache"):
+        with self.watch("cache"):
             if self._problem.can_be_inexact:
                 for example in self.cache.improve(batch, ids, weights.exact):
                     self._problem.report_inexact(example)
@@ -152,9 +167,9 @@ class Separator:
     def _from_cache(self, cache: _core.PlaneCache, model: CutModel, weights: DenseWeights, needed: float) -> bool:
         if cache.n_planes == 0 or not np.isfinite(needed):
             return False
-        with self._watch("cache"):
+        with self.watch("cache"):
             cache.evaluate(weights.exact, weights.rounded, self._problem.n_jobs)
             batch = cache.best()
-        with self._watch("assembly"):
+        with self.watch("assembly"):
             model.cuts.assemble(self._problem.space, batch, self._problem.sample_weight)
             return model.pending_value(weights) > needed

@@ -22,6 +22,7 @@ import numpy as np
 
 from maxmargin.problem import Problem
 from maxmargin.solvers._cutting_planes import CutModel, Separator
+from maxmargin.solvers._stabilized import LineSearchSeparator, block_passes
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task, is_integer, is_number
 
@@ -50,6 +51,18 @@ class OneSlack(Solver):
             "a number in (0, 1]",
             "portion of the examples that the oracle is asked for at a time when the cache offers nothing",
         ),
+        "stabilization": Option(
+            None,
+            lambda v: v in (None, "line-search"),
+            "None or 'line-search'",
+            "where planes are searched: at the QP's solution (None), or near the best point by a line search on cached planes",
+        ),
+        "warm_start_passes": Option(
+            0,
+            lambda v: is_integer(v, 0),
+            "an integer ≥ 0",
+            "passes of block coordinate ascent over the examples before the first cut; they become that cut",
+        ),
         "prune_after": Option(
             50, lambda v: is_integer(v, 1), "an integer ≥ 1", "drop a cut whose α was 0 in so many QPs in a row"
         ),
@@ -62,38 +75,64 @@ class OneSlack(Solver):
         watch = Stopwatch("oracle", "cache", "assembly", "gram", "qp", "weights")
         model = CutModel(problem, C, self.option["prune_after"], watch)
         separator = Separator(problem, self._cache_size(problem), self.option["refresh"], watch)
-        w = model.weights
+        stabilized = LineSearchSeparator(problem, separator, model, C) if self.option["stabilization"] else None
         violation = best_primal = np.inf
+
+        for step in block_passes(task, self.option["warm_start_passes"], model, separator):
+            yield self._finish(step, task, model, separator, False, 0.0, watch)
+        if model.size:
+            model.solve(0.0)
+            if stabilized:
+                stabilized.start_at(model.weights)
 
         while True:
             target = epsilon if epsilon is not None else 0.5 * task.tol * best_primal / C
             needed = model.slack + max(target, _CACHED_SHARE * violation)
-            is_exact = separator.separate(model, w, needed, precise=self.precise)
-            value = model.pending_value(w)
+            if stabilized:
+                is_exact, w = stabilized.separate(needed, precise=self.precise), stabilized.point
+            else:
+                is_exact, w = separator.separate(model, model.weights, needed, precise=self.precise), model.weights
 
             step = Iterate(dual=model.dual)
             if is_exact:
-                violation = value - model.slack
                 step.weights, step.is_precise = w, self.precise
-                step.primal = 0.5 * w.norm2() + C * max(value, 0.0)
+                step.primal = 0.5 * w.norm2() + C * max(model.pending_value(w), 0.0)
                 best_primal = min(best_primal, step.primal)
-                # C ε bounds the violation and the QP's own gap together: the gap the paper's stop promises.
-                step.is_last = epsilon is not None and step.primal - model.dual <= C * epsilon
-            step.details = {
-                "planes": separator.n_planes,
-                "cuts": model.size,
-                "cuts_active": model.n_active,
-                "cuts_added": 1,
-                "cuts_dropped": model.n_dropped,
-                "from_cache": not is_exact,
-                "violation": (value - model.slack) / problem.n_examples,
-                "qp_tolerance": model.tolerance,
-                **watch.read(),
-            }
-            yield step
+                if stabilized and model.pending_value(model.weights) <= model.slack:
+                    # A cut found elsewhere may spare the QP's solution; the one found there never does.
+                    separator.ask_all(model, model.weights, precise=self.precise)
+                violation = model.pending_value(model.weights) - model.slack
+            yield self._finish(step, task, model, separator, not is_exact, violation, watch)
 
             model.keep_pending()
             model.solve(self._qp_tolerance(task, violation, best_primal))
+
+    def _finish(
+        self,
+        step: Iterate,
+        task: Task,
+        model: CutModel,
+        separator: Separator,
+        from_cache: bool,
+        violation: float,
+        watch: Stopwatch,
+    ) -> Iterate:
+        """Add the paper's stopping rule and the history's fields to an iterate."""
+        if step.primal is not None and step.dual is not None and self.option["epsilon"] is not None:
+            # C'ε bounds the violation and the QP's own gap together: what the paper's stop promises.
+            step.is_last = step.primal - step.dual <= self.option["epsilon"] * task.C_total
+        step.details = {
+            "planes": separator.n_planes,
+            "cuts": model.size,
+            "cuts_active": model.n_active,
+            "cuts_added": model.n_added,
+            "cuts_dropped": model.n_dropped,
+            "from_cache": from_cache,
+            "violation": violation / task.problem.n_examples,
+            "qp_tolerance": model.tolerance,
+            **watch.read(),
+        }
+        return step
 
     def _qp_tolerance(self, task: Task, violation: float, best_primal: float) -> float:
         """Return a gap that is small against what the next cut can change and against what is asked for."""
@@ -104,4 +143,4 @@ class OneSlack(Solver):
         size: int | None = self.option["cache_size"]
         if size is not None:
             return size
-        return 0 if problem.cheap_oracle else 10
+        return 0 if problem.cheap_oracle and not self.option["stabilization"] else 10

@@ -1,0 +1,24 @@
+// Arithmetic on float copies of weights, for points that only steer a search. Sums are formed in double.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace maxmargin {
+
+inline double dot(const float* a, const float* b, size_t n) {
+    double sum[8] = {};
+    size_t j = 0;
+    for (; j + 8 <= n; j += 8)
+        for (int lane = 0; lane < 8; ++lane) sum[lane] += static_cast<double>(a[j + lane]) * static_cast<double>(b[j + lane]);
+    for (; j < n; ++j) sum[0] += static_cast<double>(a[j]) * static_cast<double>(b[j]);
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
+// a ← (1 − t) a + t b
+inline void mix(float* a, const float* b, double t, size_t n) {
+    const auto keep = static_cast<float>(1.0 - t), take = static_cast<float>(t);
+    for (size_t j = 0; j < n; ++j) a[j] = keep * a[j] + take * b[j];
+}
+
+}  // namespace maxmargin
