@@ -116,17 +116,13 @@ def _processor() -> str:
             text = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
         except (OSError, subprocess.CalledProcessError):
             text = ""
-        names = [
-            line.removeprefix("Model name:").strip() for line in text.splitlines() if "Model name:" in line
-        ]
+        names = [line.removeprefix("Model name:").strip() for line in text.splitlines() if "Model name:" in line]
         if names or (text and len(command) > 1):
             return names[0] if names else text.strip()
     return platform.processor() or platform.machine()
 
 
-def write_table(
-    name: str, rows: Sequence[Mapping[str, object]], note: str = "", folder: Path = RESULTS
-) -> str:
+def write_table(name: str, rows: Sequence[Mapping[str, object]], note: str = "", folder: Path = RESULTS) -> str:
     """Write rows (column name to value) as ``name.md`` and ``name.csv`` and return the markdown.
 
     The columns are the keys of all rows in order of appearance; a row without a column leaves it empty.

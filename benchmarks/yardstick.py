@@ -62,9 +62,7 @@ def crfsuite_yardstick(path: str | os.PathLike[str], iterations: int = 100) -> f
         trainer.train(str(Path(folder) / "model.crfsuite"))
         seconds = time.process_time() - start
     if trainer.iterations != iterations:
-        raise RuntimeError(
-            f"CRFsuite ran {trainer.iterations} iterations, not {iterations}: the time is no yardstick."
-        )
+        raise RuntimeError(f"CRFsuite ran {trainer.iterations} iterations, not {iterations}: the time is no yardstick.")
     return seconds
 
 

@@ -16,7 +16,12 @@ myst_heading_anchors = 3
 
 # The attributes and methods of a class are written out below it, once.
 numpydoc_show_class_members = False
-autodoc_default_options = {"members": True, "inherited-members": "BaseEstimator,ClassifierMixin,ABC"}
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": "BaseEstimator,ClassifierMixin,ABC",
+    # scikit-learn's, whose docstrings refer to its own pages.
+    "exclude-members": "get_metadata_routing, set_fit_request, set_score_request, set_predict_request",
+}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 

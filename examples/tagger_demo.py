@@ -38,8 +38,8 @@ The certificate
 
       dual   = {certificate.dual:.4f}
 
-  So at most {certificate.gap:.4f} could still be gained: {certificate.relative_gap:.2%} of the objective (tol asked for 1 %).
-  The best tags of a sentence were searched for {certificate.oracle_calls:,} times. Stopped because {certificate.message}.
+  So at most {certificate.gap:.4f} could still be gained, {certificate.relative_gap:.2%} of the objective (tol: 1 %).
+  The best tags of a sentence were searched for {certificate.oracle_calls:,} times.
 """
 
 
@@ -53,11 +53,9 @@ def main():
     X_test = [token_features(words) for words in data.test.words]
     n_tokens = sum(map(len, data.train.words))
     print(
-        f"UD English EWT, a sample: {len(data.train):,} sentences to train on ({n_tokens:,} words), {len(data.test)} to test."
+        f"UD English EWT, a sample: {len(data.train):,} sentences ({n_tokens:,} words), {len(data.test)} more to test."
     )
-    print(
-        "Training. Each line is a pass over the data: the best objective so far, its lower bound, the relative gap.\n"
-    )
+    print("Each line is a pass over the data: the best objective so far, its lower bound, the relative gap.\n")
 
     start = time.perf_counter()
     tagger = mm.ChainSVM(C=0.1, tol=1e-2, n_jobs=jobs, verbose=1).fit(X_train, data.train.tags)

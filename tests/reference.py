@@ -484,9 +484,7 @@ def _quadratic_program(
     return np.sqrt(scale) * solver.result.x[:n_weights], solver.result.z_l * scale / unit_of_row
 
 
-def _dual(
-    constraints: _Constraints, power: int, bounded: np.ndarray, alpha: np.ndarray
-) -> tuple[float, np.ndarray]:
+def _dual(constraints: _Constraints, power: int, bounded: np.ndarray, alpha: np.ndarray) -> tuple[float, np.ndarray]:
     """The dual value of α made feasible, and the w that belongs to it.
 
         hinge          D = Σ αΔ − ½‖w‖²,                            α ≥ 0,  Σ_ȳ α_i(ȳ) ≤ C_i

@@ -91,9 +91,7 @@ def test_nonnegative_weights_reach_the_same_optimum(seed, n, dim, budget, share)
     scale = budget * np.max(c)
     result = qp.solve(1e-9 * scale)
     assert result.gap <= 1e-9 * scale
-    assert result.dual == pytest.approx(
-        optimum_by_piqp(c, planes, budget, nonnegative), rel=1e-7, abs=1e-8 * scale
-    )
+    assert result.dual == pytest.approx(optimum_by_piqp(c, planes, budget, nonnegative), rel=1e-7, abs=1e-8 * scale)
     assert result.gap == pytest.approx(independent_gap(qp, c, planes, budget, nonnegative), abs=1e-11 * scale)
     assert np.all((qp.alpha @ planes)[nonnegative] + qp.mu >= -1e-12 * budget)
     assert_feasible(qp, budget)

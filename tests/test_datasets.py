@@ -230,9 +230,7 @@ def test_unlimited_affixes_reach_the_whole_word():
 def test_features_look_at_the_window_and_never_repeat():
     sentence = token_features(["a", "a", "a-1", "ß"], ["X", "X", "Y", "Z"], window=2)
     assert all(len(set(features)) == len(features) for features in sentence)
-    assert {"w[-2]=a", "w[+1]=ß", "[+2]outside", "has-digit", "has-hyphen", "pos[-1..]=X Y"} <= set(
-        sentence[2]
-    )
+    assert {"w[-2]=a", "w[+1]=ß", "[+2]outside", "has-digit", "has-hyphen", "pos[-1..]=X Y"} <= set(sentence[2])
     assert token_features([]) == []
 
 

@@ -56,8 +56,9 @@ def test_tokens_that_differ_from_the_truth_interact_across_positions():
 @every_solver
 def test_training_depends_on_the_cross_terms(way):
     # One sequence of four tokens with feature 3 and labels 0; transitions are forbidden except 0→0 and 1→1, so the only
-    # other output is all 1: Δ = 4, ψ = (12, −12) in the features and (3, −3) in the transitions, ‖ψ‖² = 306. With C large
-    # enough the optimum is w = (4 / 306) ψ. Without cross terms ‖ψ‖² would be 90, and steps three times too long never end.
+    # other output is all 1: Δ = 4, ψ = (12, −12) in the features and (3, −3) in the transitions, ‖ψ‖² = 306. With C
+    # large enough the optimum is w = (4 / 306) ψ. Without cross terms ‖ψ‖² would be 90: steps three times
+    # too long never end.
     chain = mm.models.Chain(2, forbidden=[(0, 1), (1, 0)])
     solution = train(way, chain, [np.full((4, 1), 3.0)], [np.zeros(4, int)], 1.0)
     assert solution.certificate.primal == pytest.approx(8.0 / 306.0, rel=accuracy(way))

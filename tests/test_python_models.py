@@ -619,8 +619,9 @@ SCRIPT = """
                 time.sleep(60)
             return super().loss_augmented_argmax(x, y_true, w)
 
-    SLEEPS = len(sys.argv) > 2
+    SLEEPS = sys.argv[2] == "sleeping"
     X = np.random.default_rng(0).normal(size=(20, 2))
+    print("starting", flush=True)
     solution = mm.train(Sleepy(), X, np.sign(X[:, 0]), C=1.0, n_jobs=int(sys.argv[1]))
     print("ended", time.time())
     print(solution.certificate.message, solution.certificate.primal, solution.w.shape, flush=True)
@@ -628,19 +629,23 @@ SCRIPT = """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_ends_sleeping_oracles_at_once_with_a_usable_solution(n_jobs, tmp_path):
+@pytest.mark.parametrize(("n_jobs", "moment"), [(1, "sleeping"), (2, "sleeping"), (2, "starting")])
+def test_an_interrupt_ends_training_at_once_with_a_usable_solution(n_jobs, moment, tmp_path):
     script = tmp_path / "sleepy.py"
     script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
     process = subprocess.Popen(
-        [sys.executable, script, str(n_jobs), "sleeps"],
+        [sys.executable, script, str(n_jobs), moment],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     try:
-        assert process.stdout.readline() == "asleep\n"
+        assert process.stdout.readline() == "starting\n"
+        if moment == "sleeping":
+            assert process.stdout.readline() == "asleep\n"
+        else:
+            time.sleep(0.3)  # the workers take longer than that to import what they need
         # As a terminal does: the workers get it as well.
         os.killpg(process.pid, signal.SIGINT)
         sent = time.time()
@@ -651,7 +656,7 @@ def test_an_interrupt_ends_sleeping_oracles_at_once_with_a_usable_solution(n_job
     lines = [line for line in out.splitlines() if line != "asleep"]
     assert process.returncode == 0
     assert float(lines[0].split()[1]) - sent < 1.0
-    assert lines[1] == "training was interrupted 20.0 (2,)"
+    assert lines[1] == f"training was interrupted {20.0 if moment == 'sleeping' else np.inf} (2,)"
     assert "training was interrupted" in err
     assert "Traceback" not in err
     assert "resource_tracker" not in err
@@ -660,7 +665,9 @@ def test_an_interrupt_ends_sleeping_oracles_at_once_with_a_usable_solution(n_job
 def test_workers_leave_nothing_behind(tmp_path):
     script = tmp_path / "awake.py"
     script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
-    done = subprocess.run([sys.executable, script, "2"], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, script, "2", "awake"], capture_output=True, text=True, timeout=120, check=True
+    )
     assert "the stopping rule was met" in done.stdout
     assert done.stderr == ""
 

@@ -198,9 +198,7 @@ def test_malformed_svmlight_is_refused_with_its_place(tmp_path: Path, content: b
 
 
 @same_folder
-@given(
-    content=st.binary(max_size=200) | st.text("0123456789 :qid#.+-e\n\r\t\0naf", max_size=200).map(str.encode)
-)
+@given(content=st.binary(max_size=200) | st.text("0123456789 :qid#.+-e\n\r\t\0naf", max_size=200).map(str.encode))
 def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes) -> None:
     path = written(tmp_path, content)
     for read in (read_svm_hmm, read_svmlight):
@@ -218,9 +216,7 @@ def test_a_value_too_large_for_float32_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_feature_above_n_features_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"train\.dat:1:7: expected features up to n_features = 4, found '5:1'\."
-    ):
+    with pytest.raises(ValueError, match=r"train\.dat:1:7: expected features up to n_features = 4, found '5:1'\."):
         read_svmlight(written(tmp_path, b"1 1:1 5:1\n"), n_features=4)
 
 
@@ -281,9 +277,7 @@ def test_what_write_svm_hmm_writes_reads_back_bit_by_bit(tmp_path: Path, name: s
     X=hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2), elements=st.floats(-1e308, 1e308)),
     data=st.data(),
 )
-def test_what_write_svmlight_writes_reads_back_bit_by_bit(
-    tmp_path: Path, X: Any, data: st.DataObject
-) -> None:
+def test_what_write_svmlight_writes_reads_back_bit_by_bit(tmp_path: Path, X: Any, data: st.DataObject) -> None:
     y = data.draw(hnp.arrays(np.float64, len(X), elements=st.floats(allow_nan=False, allow_infinity=False)))
     qid = data.draw(st.none() | hnp.arrays(np.int64, len(X)))
     path = tmp_path / "train.dat"
@@ -330,9 +324,7 @@ one = np.ones((1, 2))
         ([one], [[[1]]], r"y\[0\] has shape \(1, 1\)"),
     ],
 )
-def test_wrong_sequences_are_named_and_the_old_file_stays(
-    tmp_path: Path, X: Any, y: Any, message: str
-) -> None:
+def test_wrong_sequences_are_named_and_the_old_file_stays(tmp_path: Path, X: Any, y: Any, message: str) -> None:
     path = written(tmp_path, b"old")
     with pytest.raises(ValueError, match=message):
         write_svm_hmm(path, X, y)
@@ -376,12 +368,8 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.data
 @needs_data
-@pytest.mark.parametrize(
-    ("name", "n_sequences", "n_tokens"), [("hmm.train.dat", 120, 876), ("hmm.test.dat", 60, 463)]
-)
-def test_svm_hmm_samples_have_the_counts_of_the_original_log(
-    name: str, n_sequences: int, n_tokens: int
-) -> None:
+@pytest.mark.parametrize(("name", "n_sequences", "n_tokens"), [("hmm.train.dat", 120, 876), ("hmm.test.dat", 60, 463)])
+def test_svm_hmm_samples_have_the_counts_of_the_original_log(name: str, n_sequences: int, n_tokens: int) -> None:
     X, y = read_svm_hmm(Path(str(DATA)) / "svm_struct_samples" / name)
     assert len(X) == n_sequences
     assert sum(x.shape[0] for x in X) == n_tokens
@@ -391,9 +379,7 @@ def test_svm_hmm_samples_have_the_counts_of_the_original_log(
 
 @pytest.mark.data
 @needs_data
-@pytest.mark.parametrize(
-    "name", ["multiclass.train.dat", "multiclass.test.dat", "perf.train.dat", "perf.test.dat"]
-)
+@pytest.mark.parametrize("name", ["multiclass.train.dat", "multiclass.test.dat", "perf.train.dat", "perf.test.dat"])
 def test_svmlight_samples_agree_with_scikit_learn(name: str) -> None:
     datasets = pytest.importorskip("sklearn.datasets")
     path = Path(str(DATA)) / "svm_struct_samples" / name

@@ -8,6 +8,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "planes/linear_space.hpp"
+#include "planes/score_line.hpp"
 #include "planes/vector_space.hpp"
 #include "scores/kernels.hpp"
 #include "structures/binary.hpp"
@@ -274,6 +275,43 @@ void bind_spaces(nb::module_& m) {
                 return to_numpy(std::move(codes));
             },
             arg("weights"), arg("n_threads"))
+        .def_prop_ro("has_line", [](const LinearSpace& self) { return self.structure().has_line_slope() && self.structure().n_table() == 0; })
         .def("max_marginals", &max_marginals, arg("chain"), arg("weights"))
         .def("k_best", &k_best, arg("chain"), arg("weights"), arg("example"), arg("k"));
+
+    nb::class_<ScoreLine>(m, "ScoreLine")
+        .def(
+            "__init__",
+            [](ScoreLine* self, std::shared_ptr<LinearSpace> on) {
+                if (!on->structure().has_line_slope() || on->structure().n_table() != 0)
+                    throw std::invalid_argument("this structure has no slope along a line of scores.");
+                new (self) ScoreLine(on);
+            },
+            arg("space"), nb::keep_alive<1, 2>())
+        .def(
+            "evaluate",
+            [](ScoreLine& self, Array1<float> w, int n_threads) {
+                nb::gil_scoped_release release;
+                self.evaluate(w.data(), workers(n_threads));
+            },
+            arg("weights"), arg("n_threads"))
+        .def("move_anchor", &ScoreLine::move_anchor, arg("t"), nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "slope",
+            [](const ScoreLine& self, double t, OptionalDoubles sample_weight, int n_threads) {
+                nb::gil_scoped_release release;
+                return self.slope(t, data_or_null(sample_weight), workers(n_threads));
+            },
+            arg("t"), arg("sample_weight").none(), arg("n_threads"))
+        .def(
+            "cut",
+            [](const ScoreLine& self, double t, OptionalDoubles sample_weight, int n_threads) {
+                ReducedCut cut;
+                {
+                    nb::gil_scoped_release release;
+                    cut = self.cut(t, data_or_null(sample_weight), workers(n_threads));
+                }
+                return nb::make_tuple(cut.loss, to_numpy(std::move(cut.sum)), cut.n_planes);
+            },
+            arg("t"), arg("sample_weight").none(), arg("n_threads"));
 }

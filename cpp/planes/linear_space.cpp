@@ -40,13 +40,20 @@ std::unique_ptr<PlaneScratch> LinearSpace::scratch() const { return std::make_un
 // The slack-rescaled search weighs scores against losses level by level and runs in double only.
 bool LinearSpace::can_round() const { return rescaling() == Rescaling::margin; }
 
-// Scores the rows of examples first … end − 1 (contiguous) and calls found(example, code) for each.
-template <class Scalar, class Found>
-void LinearSpace::search_run(int64_t first, int64_t end, const Scalar* w, const Scalar* table, Search kind,
-                             PassMemory<Scalar>& memory, Found&& found) const {
+template <class Scalar>
+auto LinearSpace::scorer(const Scalar* w) const {
+    return [this, w](int64_t first_row, int64_t n_rows, Scalar* node) {
+        score_rows(ScoreTask<Scalar>{&features_, nullptr, first_row, n_rows, w, stride_, node});
+    };
+}
+
+// Fills in the node scores of examples first … end − 1 (contiguous) and calls found(example, code) for each.
+template <class Scalar, class Fill, class Found>
+void LinearSpace::search_run(int64_t first, int64_t end, const Scalar* table, Search kind, PassMemory<Scalar>& memory,
+                             Fill&& fill, Found&& found) const {
     const int64_t begin_row = structure_->rows(first).begin, end_row = structure_->rows(end - 1).end;
     memory.node.resize((end_row - begin_row) * stride_);
-    score_rows(ScoreTask<Scalar>{&features_, nullptr, begin_row, end_row - begin_row, w, stride_, memory.node.data()});
+    fill(begin_row, end_row - begin_row, memory.node.data());
     for (int64_t example = first; example < end; ++example) {
         memory.code.resize(structure_->code_length(example));
         Scalar* node = memory.node.data() + (structure_->rows(example).begin - begin_row) * stride_;
@@ -62,7 +69,7 @@ void LinearSpace::search_ids(std::span<const int64_t> ids, const Scalar* w, cons
         size_t next = k + 1;
         const int64_t begin_row = structure_->rows(ids[k]).begin;
         while (next < ids.size() && ids[next] == ids[next - 1] + 1 && structure_->rows(ids[next]).end - begin_row <= rows_per_run) ++next;
-        search_run(ids[k], ids[next - 1] + 1, w, table, kind, memory, found);
+        search_run(ids[k], ids[next - 1] + 1, table, kind, memory, scorer(w), found);
         k = next;
     }
 }
@@ -92,10 +99,9 @@ PlaneBatch LinearSpace::separate(std::span<const int64_t> ids, WeightsView w, co
     return w.rounded && can_round() ? separate_any(ids, w.rounded, workers) : separate_any(ids, w.exact, workers);
 }
 
-template <class Scalar>
-ReducedCut LinearSpace::sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const {
-    std::vector<Scalar> table;
-    structure_->prepare(w + table_start(), stride_, table);
+// fill(first_row, n_rows, node) writes the node scores that are searched.
+template <class Scalar, class Fill>
+ReducedCut LinearSpace::sum_found(const Scalar* table, const double* sample_weight, const Workers& workers, Fill&& fill) const {
     // The number of chunks depends on n alone, so that sums are the same for any number of threads.
     const int64_t n = n_examples(), n_chunks = std::min<int64_t>(64, (n + examples_per_chunk - 1) / examples_per_chunk);
     std::vector<ReducedCut> partial(n_chunks);
@@ -119,7 +125,7 @@ ReducedCut LinearSpace::sum_any(const Scalar* w, const double* sample_weight, co
             int64_t next = first + 1;
             const int64_t begin_row = structure_->rows(first).begin;
             while (next < end && structure_->rows(next).end - begin_row <= rows_per_run) ++next;
-            search_run(first, next, w, table.data(), search_kind(), memory[thread], add);
+            search_run(first, next, table, search_kind(), memory[thread], fill, add);
             first = next;
         }
     });
@@ -133,8 +139,22 @@ ReducedCut LinearSpace::sum_any(const Scalar* w, const double* sample_weight, co
     return total;
 }
 
+template <class Scalar>
+ReducedCut LinearSpace::sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const {
+    std::vector<Scalar> table;
+    structure_->prepare(w + table_start(), stride_, table);
+    return sum_found(table.data(), sample_weight, workers, scorer(w));
+}
+
 ReducedCut LinearSpace::separate_and_sum(WeightsView w, const double* sample_weight, const Workers& workers) const {
     return w.rounded && can_round() ? sum_any(w.rounded, sample_weight, workers) : sum_any(w.exact, sample_weight, workers);
+}
+
+ReducedCut LinearSpace::sum_on_line(Line line, const double* sample_weight, const Workers& workers) const {
+    const auto mix = [&](int64_t first_row, int64_t n_rows, double* node) {
+        for (int64_t j = 0; j < n_rows * stride_; ++j) node[j] = line.score(first_row * stride_ + j);
+    };
+    return sum_found<double>(nullptr, sample_weight, workers, mix);
 }
 
 std::vector<int32_t> LinearSpace::predict(WeightsView w, const Workers& workers) const {

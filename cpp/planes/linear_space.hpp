@@ -38,6 +38,9 @@ class LinearSpace final : public PlaneSpace {
     PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, const Workers& workers) const;
     // The same for all examples, summed at once. For few weights: one buffer of n_weights per chunk.
     ReducedCut separate_and_sum(WeightsView w, const double* sample_weight, const Workers& workers) const;
+    // The same at node scores on a line, all rows', for structures without a table.
+    ReducedCut sum_on_line(Line line, const double* sample_weight, const Workers& workers) const;
+    Search search_kind() const { return rescaling() == Rescaling::slack ? Search::slack : Search::margin; }
     // Best outputs without loss: codes laid end to end, in the order of the examples.
     std::vector<int32_t> predict(WeightsView w, const Workers& workers) const;
     // Calls use(example, part scores) in double precision, for what is neither prediction nor training.
@@ -56,8 +59,13 @@ class LinearSpace final : public PlaneSpace {
     template <class Scalar>
     struct PassMemory;
 
-    template <class Scalar, class Found>
-    void search_run(int64_t first, int64_t end, const Scalar* w, const Scalar* table, Search kind, PassMemory<Scalar>& memory, Found&& found) const;
+    template <class Scalar>
+    auto scorer(const Scalar* w) const;
+    template <class Scalar, class Fill, class Found>
+    void search_run(int64_t first, int64_t end, const Scalar* table, Search kind, PassMemory<Scalar>& memory, Fill&& fill,
+                    Found&& found) const;
+    template <class Scalar, class Fill>
+    ReducedCut sum_found(const Scalar* table, const double* sample_weight, const Workers& workers, Fill&& fill) const;
     template <class Scalar, class Found>
     void search_ids(std::span<const int64_t> ids, const Scalar* w, const Scalar* table, Search kind, PassMemory<Scalar>& memory, Found&& found) const;
     template <class Scalar>
@@ -67,7 +75,6 @@ class LinearSpace final : public PlaneSpace {
     template <class Scalar>
     void dots_any(int32_t example, std::span<const Code> codes, const Scalar* w, Scratch& scratch, std::vector<Scalar>& scores,
                   double* out) const;
-    Search search_kind() const { return rescaling() == Rescaling::slack ? Search::slack : Search::margin; }
     bool can_round() const;
     void add_parts(const Parts& parts, double a, double* w) const;
 

@@ -30,6 +30,18 @@ class Binary final : public Structure {
         if (!is_truth(example, code)) parts.nodes.push_back({example, 0, static_cast<double>(truth_[example])});
     }
 
+    bool has_line_slope() const override { return true; }
+    double line_slope(int64_t first, int64_t end, Line line, Search kind, const double* sample_weight) const override {
+        double sum = 0.0;
+        for (int64_t i = first; i < end; ++i) {
+            const int64_t j = i - first;
+            const double y = truth_[i], scale = kind == Search::slack ? cost(i) : 1.0;
+            const double change = (sample_weight ? sample_weight[i] : 1.0) * scale * y * line.change(j);
+            sum -= cost(i) - scale * y * line.score(j) > 0.0 ? change : 0.0;
+        }
+        return sum;
+    }
+
   private:
     double cost(int64_t example) const { return cost_[truth_[example] > 0]; }
 

@@ -30,6 +30,26 @@ class Multiclass final : public Structure {
         parts.nodes.push_back({example, *code, -1.0});
     }
 
+    bool has_line_slope() const override { return true; }
+    double line_slope(int64_t first, int64_t end, Line line, Search kind, const double* sample_weight) const override {
+        double sum = 0.0;
+        for (int64_t i = first; i < end; ++i) {
+            const int64_t row = (i - first) * line.stride;
+            const int32_t truth = truth_[i];
+            const double true_score = line.score(row + truth);
+            double best_value = 0.0, slope = 0.0;
+            for (int32_t k = 0; k < n_labels_; ++k) {
+                const double delta = loss_(i, truth, k, n_labels_), scale = kind == Search::slack ? delta : 1.0;
+                const double value = delta + scale * (line.score(row + k) - true_score);
+                if (value <= best_value) continue;
+                best_value = value;
+                slope = scale * (line.change(row + k) - line.change(row + truth));
+            }
+            sum += (sample_weight ? sample_weight[i] : 1.0) * slope;
+        }
+        return sum;
+    }
+
   private:
     // Ties with the truth go to the truth: a plane of value 0 is worth nothing.
     template <class Scalar>

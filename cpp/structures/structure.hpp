@@ -20,6 +20,16 @@ struct PartScores {
     const Scalar* table;  // as laid out by Structure::prepare
 };
 
+// Node scores along a line.
+struct Line {
+    const float* anchor;
+    const float* now;
+    int stride;
+    double t;
+    double score(int64_t j) const { return (1.0 - t) * anchor[j] + t * now[j]; }
+    double change(int64_t j) const { return static_cast<double>(now[j]) - anchor[j]; }
+};
+
 // coefficient × (features of row, placed at label)
 struct NodePart {
     int64_t row;
@@ -68,6 +78,14 @@ class Structure {
 
     virtual void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>& memory, int32_t* code) const = 0;
     virtual void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>& memory, int32_t* code) const = 0;
+
+    // For structures without a table whose search is a glance at one row: the derivative of Σ s_i max(0, best value of i) in t at
+    // node scores (1 − t) anchor + t now, for examples first … end − 1. Rows are stride apart; anchor and now begin at row first.
+    virtual bool has_line_slope() const { return false; }
+    virtual double line_slope(int64_t first, int64_t end, Line line, Search kind, const double* sample_weight) const {
+        (void)first, (void)end, (void)line, (void)kind, (void)sample_weight;
+        return 0.0;
+    }
 
     // Needs the truth. is_truth answers whether ψ vanishes.
     virtual bool is_truth(int64_t example, const int32_t* code) const = 0;

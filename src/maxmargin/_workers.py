@@ -106,7 +106,9 @@ class _Processes:
         self._executor = ProcessPoolExecutor(
             n_jobs, initializer=_set_up, initargs=(payload, self._memory.name, n_weights)
         )
-        self._start: Future[Any] = self._executor.submit(os.getpid)
+        # After the lines above, which start resource trackers: doing so unblocks the signal.
+        with _children_deaf():
+            self._start: Future[Any] = self._executor.submit(os.getpid)
 
     def map(self, pieces: list[IntArray], w: FloatArray) -> list[Any]:
         np.ndarray(self._n_weights, np.float64, buffer=self._memory.buf)[:] = w
@@ -177,23 +179,34 @@ def _allocate(n_weights: int) -> SharedMemory:
 
 @contextlib.contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Let Ctrl-C wait: it must find neither a half-made pool nor children that do not ignore it yet."""
-    came: list[Any] = []
+    """Let Ctrl-C wait: it must not find a half-made pool."""
     handler = signal.getsignal(signal.SIGINT)
-    is_handled = callable(handler) and threading.current_thread() is threading.main_thread()
-    if is_handled:
-        signal.signal(signal.SIGINT, lambda *details: came.append(details))
-    # Children inherit the mask but not the handler. (The mask alone would not do: any other thread may take the signal.)
-    before = None if sys.platform == "win32" else signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # Other threads are never interrupted.
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[Any] = []
+    # Not by blocking the signal, which any other thread could take.
+    signal.signal(signal.SIGINT, lambda *details: came.append(details))
     try:
         yield
     finally:
-        if before is not None:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if is_handled:
-            signal.signal(signal.SIGINT, handler)
-    if came and callable(handler):
+        signal.signal(signal.SIGINT, handler)
+    if came:
         handler(*came[0])
+
+
+@contextlib.contextmanager
+def _children_deaf() -> Iterator[None]:
+    """Start child processes with SIGINT blocked: Ctrl-C must not hit them before they have said to ignore it."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # ------------------------------------------------------------------------------------------- in a worker

@@ -55,9 +55,7 @@ def token_features(
     if window < 0:
         raise ValueError(f"window must be at least 0, found {window}")
     if pos is not None and len(pos) != len(words):
-        raise ValueError(
-            f"pos has {len(pos)} tags but words has {len(words)} words: every word needs one tag"
-        )
+        raise ValueError(f"pos has {len(pos)} tags but words has {len(words)} words: every word needs one tag")
 
     lower = [word.lower() for word in words]
     shapes = [word_shape(word) for word in words]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.models._linear import check_sample_weight
+from maxmargin.models._linear import as_numbers, check_sample_weight
 from maxmargin.problem import FloatArray, IntArray
 from maxmargin.python_problem import PythonProblem, as_sparse, checked_loss
 
@@ -195,8 +195,9 @@ class Model(ABC):
         n_jobs : int
             Worker processes.
         """
-        weights = np.array(w, dtype=np.float64)
-        weights.flags.writeable = False
+        weights = self._checked_weights(w)
+        if not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
+            raise ValueError(f"n_jobs must be an integer ≥ 1, found {n_jobs!r}.")
         ids = np.arange(_length("X", X), dtype=np.int64)
         predictor = _Predictor(self, X)
         if n_jobs == 1 or len(ids) <= 1:
@@ -210,6 +211,17 @@ class Model(ABC):
             pool.close()
 
     # ------------------------------------------------------------------------------------------ internals
+
+    def _checked_weights(self, w: ArrayLike) -> FloatArray:
+        """Return a copy of w that nobody can write to, after checking that it is one for this model."""
+        weights = np.array(as_numbers(w, "w"))
+        n_features = getattr(self, "n_features", len(weights) if weights.ndim else 0)
+        if weights.shape != (n_features,):
+            raise ValueError(f"w has shape {weights.shape}, expected ({n_features},): n_features is {n_features}.")
+        if not np.all(np.isfinite(weights)):
+            raise ValueError("w must hold finite numbers.")
+        weights.flags.writeable = False
+        return weights
 
     def _score(self, x: Any, y: Any, w: FloatArray) -> float:
         psi = self.joint_feature(x, y)
@@ -280,12 +292,14 @@ class _Predictor:
 
 def _first_best(outputs: Iterable[Any], value: Callable[[Any], float]) -> Any:
     """Return the output of the highest value, the first of several."""
-    best, best_value = None, -np.inf
+    best, best_value = None, None
     for y in outputs:
         v = value(y)
-        if v > best_value:
+        if not np.isfinite(v):
+            raise ValueError(f"the score of an output is {v}: its features are too large for these weights.")
+        if best_value is None or v > best_value:
             best, best_value = y, v
-    if best_value == -np.inf:
+    if best_value is None:
         raise ValueError("outputs(x) is empty: every input needs at least one output.")
     return best
 

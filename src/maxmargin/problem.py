@@ -36,6 +36,8 @@ class Problem(ABC):
         False once an oracle answer was proved wrong.
     cheap_oracle : bool
         Whether searching an example costs no more than valuing a few stored planes of it.
+    always_precise : bool
+        Whether searches are in double precision even where float32 is allowed.
     can_be_inexact : bool
         Whether oracle answers are to be checked against planes already known.
     """
@@ -43,6 +45,7 @@ class Problem(ABC):
     space: _core.PlaneSpace
     cheap_oracle = False
     can_be_inexact = False
+    always_precise = False
 
     def __init__(self, sample_weight: FloatArray | None, nonnegative: IntArray, n_jobs: int) -> None:
         self.sample_weight = sample_weight
@@ -103,6 +106,10 @@ class Problem(ABC):
         total = float(cost.sum() if self.sample_weight is None else self.sample_weight @ cost)
         return 0.5 * weights.norm2() + C * total
 
+    def score_line(self) -> _core.ScoreLine | None:
+        """Return the scores of all rows along a line, for models whose search is cheaper than scoring; else None."""
+        return None
+
     def report_inexact(self, example: int) -> None:
         """Note that an oracle answer of this example was proved wrong; warn the first time."""
         if self.is_exact:
@@ -136,6 +143,10 @@ class LinearProblem(Problem):
         super().__init__(sample_weight, nonnegative, n_jobs)
         self.space: _core.LinearSpace = space
         self.cheap_oracle = cheap_oracle
+
+    def score_line(self) -> _core.ScoreLine | None:
+        """Return the scores of all rows along a line, where the structure has no table and few weights."""
+        return _core.ScoreLine(self.space) if self.space.has_line and self.n_weights <= self._SUMMED_BELOW else None
 
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
         rounded = None if precise else weights.rounded

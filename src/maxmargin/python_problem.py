@@ -42,6 +42,7 @@ class PythonProblem(Problem):
     """
 
     can_be_inexact = True
+    always_precise = True
 
     def __init__(
         self,

@@ -105,6 +105,7 @@ def train(
     >>> solution.certificate.relative_gap <= 1e-3
     True
     """
+    _check_model(model)
     if not is_number(C) or C <= 0:
         raise ValueError(f"C must be a positive number, found {C!r}.")
     if not is_number(tol) or tol < 0:
@@ -113,6 +114,16 @@ def train(
         raise ValueError(f"max_iter must be an integer ≥ 1 or None, found {max_iter!r}.")
     if max_time is not None and (not is_number(max_time) or max_time <= 0):
         raise ValueError(f"max_time must be a positive number of seconds or None, found {max_time!r}.")
+    if not isinstance(verbose, bool) and not is_integer(verbose, 0):
+        raise ValueError(f"verbose must be an integer ≥ 0, found {verbose!r}.")
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be a function of a history record or None, found {callback!r}.")
+    if (
+        not isinstance(random_state, np.random.Generator)
+        and random_state is not None
+        and not is_integer(random_state, 0)
+    ):
+        raise ValueError(f"random_state must be an integer ≥ 0, a Generator or None, found {random_state!r}.")
     chosen = make_solver(solver, loss, rescaling, model.abilities, solver_options)
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
     rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state)
@@ -123,6 +134,17 @@ def train(
         )
     finally:
         problem.close()
+
+
+def _check_model(model: Any) -> None:
+    """Refuse what is not a model, saying what to give instead."""
+    if isinstance(model, type):
+        raise TypeError(f"model is the class {model.__name__}; give an instance of it: {model.__name__}(…).")
+    if not callable(getattr(model, "bind", None)):
+        raise TypeError(
+            f"model is of type {type(model).__name__}; expected an instance of a subclass of maxmargin.Model or one of "
+            "maxmargin.models. (Estimators are trained by their fit.)"
+        )
 
 
 def effective_n_jobs(n_jobs: int | None) -> int:

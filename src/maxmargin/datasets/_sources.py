@@ -112,8 +112,7 @@ def get_file(name: str, part: str) -> Path:
     file = source.files[part]
     if source.url is None or source.sha256 is None:
         raise FileNotFoundError(
-            f"{name} is not at hand and has no automatic download; its home is {source.home}. "
-            + _hint(name, file)
+            f"{name} is not at hand and has no automatic download; its home is {source.home}. " + _hint(name, file)
         )
     published = file + source.url_suffix
     target = cache_folder() / name / published

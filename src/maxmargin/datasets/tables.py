@@ -29,9 +29,7 @@ ADULT_COLUMNS = (
     "hours-per-week",
     "native-country",
 )
-ADULT_NUMBERS = frozenset(
-    {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
-)
+ADULT_NUMBERS = frozenset({"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +117,7 @@ def load_adult() -> RecordData:
     RecordData
         With ``train`` and ``test``.
     """
-    return RecordData(
-        train=_read_adult(get_file("adult", "train")), test=_read_adult(get_file("adult", "test"))
-    )
+    return RecordData(train=_read_adult(get_file("adult", "train")), test=_read_adult(get_file("adult", "test")))
 
 
 def load_ocr_letters() -> OcrData:
@@ -147,9 +143,7 @@ def load_ocr_letters() -> OcrData:
     for number, line in numbered_lines(path):
         fields = line.rstrip("\t").split("\t")
         if len(fields) != columns:
-            raise ValueError(
-                f"{path}:{number}: found {len(fields)} columns, expected {columns} split by tabs"
-            )
+            raise ValueError(f"{path}:{number}: found {len(fields)} columns, expected {columns} split by tabs")
         _, letter, next_id, _, _, fold, *pixels = fields
         try:
             row = np.array(pixels, dtype=np.float64)

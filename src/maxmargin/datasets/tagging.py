@@ -124,9 +124,7 @@ def load_conll2000() -> TaggingData:
     .. [1] E. F. Tjong Kim Sang and S. Buchholz, "Introduction to the CoNLL-2000 shared task: Chunking",
        CoNLL 2000.
     """
-    return TaggingData(
-        **{part: _columns(read_conll(path, columns=3), 2, pos=1) for part, path in parts("conll2000")}
-    )
+    return TaggingData(**{part: _columns(read_conll(path, columns=3), 2, pos=1) for part, path in parts("conll2000")})
 
 
 def load_jnlpba() -> TaggingData:
@@ -169,9 +167,7 @@ def load_wnut17() -> TaggingData:
 
 
 def _load_two_columns(name: str) -> TaggingData:
-    return TaggingData(
-        **{part: _columns(read_conll(path, columns=2, sep="\t"), 1) for part, path in parts(name)}
-    )
+    return TaggingData(**{part: _columns(read_conll(path, columns=2, sep="\t"), 1) for part, path in parts(name)})
 
 
 def _columns(sentences: list[list[tuple[str, ...]]], tags: int, pos: int | None = None) -> TaggedSentences:

@@ -21,9 +21,6 @@ from maxmargin.solvers import make_solver
 from maxmargin.solvers.base import is_integer, is_number
 from maxmargin.train import Trainable, train
 
-# Products of two features, summed over examples and multiplied by C, must stay within double precision.
-_LARGEST_FEATURE = 1e100
-
 
 class MaxMarginEstimator(BaseEstimator):  # type: ignore[misc]
     """The parameters and fitted attributes of every estimator; see the subclasses for their meaning."""
@@ -182,18 +179,6 @@ def is_sparse(X: Any) -> bool:
     return bool(sp.issparse(X))
 
 
-def check_scale(rows: Any) -> None:
-    """Refuse features so large that the products of two of them would overflow."""
-    values = rows.data if is_sparse(rows) else rows
-    if values.size == 0:
-        return
-    largest = max(abs(float(values.min())), abs(float(values.max())))
-    if largest > _LARGEST_FEATURE:
-        raise ValueError(
-            f"X holds values up to {largest:.3g}, whose products leave double precision: scale the features."
-        )
-
-
 def loss_table(cost: Any, name: str, classes: NDArray[Any]) -> FloatArray | None:
     """Return the loss of a wrong label: None for 1, one weight per true label, or a matrix true × predicted.
 
@@ -225,6 +210,8 @@ def loss_table(cost: Any, name: str, classes: NDArray[Any]) -> FloatArray | None
         matrix = np.asarray(cost, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"cost must be {allowed}; found {cost!r}.") from None
+    if matrix.ndim == 0:
+        raise ValueError(f"cost must be {allowed}; found {cost!r}.")
     return check_cost_matrix(matrix, k)
 
 

@@ -13,10 +13,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin.estimators._base import MaxMarginEstimator, check_known, check_scale, is_sparse
+from maxmargin.estimators._base import MaxMarginEstimator, check_known, is_sparse
 from maxmargin.models._linear import LinearModel, check_sample_weight
 from maxmargin.problem import FloatArray
 from maxmargin.solvers.base import is_number
+
+# A larger constant would leave double precision when it is squared.
+_LARGEST_CONSTANT = 1e100
 
 
 class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[misc]
@@ -91,16 +94,23 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         self
         """
         self._check_parameters(LinearModel.abilities)
-        if not is_number(self.intercept_scaling) or self.intercept_scaling <= 0:
-            raise ValueError(f"intercept_scaling must be a positive number, found {self.intercept_scaling!r}.")
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise ValueError(f"fit_intercept must be True or False, found {self.fit_intercept!r}.")
+        if not is_number(self.intercept_scaling) or not 0 < self.intercept_scaling <= _LARGEST_CONSTANT:
+            raise ValueError(
+                f"intercept_scaling must be a positive number of at most {_LARGEST_CONSTANT:g}, found "
+                f"{self.intercept_scaling!r}."
+            )
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
-        classes, inverse = np.unique(y, return_inverse=True)
+        try:
+            classes, inverse = np.unique(y, return_inverse=True)
+        except TypeError as error:
+            raise TypeError(f"y holds labels that cannot be sorted, such as numbers among strings: {error}.") from None
         codes = inverse.astype(np.int32)
         if len(classes) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
         self._check_classes(y, classes)
-        check_scale(X)
         weights = self._example_weights(check_sample_weight(sample_weight, len(codes)), classes, codes)
         model, targets = self._encode(classes, codes)
         rows = _with_constant(X, self.intercept_scaling) if self.fit_intercept else X
@@ -159,8 +169,6 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         self, sample_weight: FloatArray | None, classes: NDArray[Any], codes: NDArray[np.int32]
     ) -> FloatArray | None:
         """Return s_i times the weight of the example's class, or None where all are 1."""
-        if sample_weight is not None and not sample_weight.any():
-            raise ValueError("Sample weights must contain at least one non-zero number.")
         if self.class_weight is None:
             return sample_weight
         base = np.ones(len(codes)) if sample_weight is None else sample_weight
@@ -178,7 +186,10 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
                 raise ValueError(f"class_weight[{bad[0]!r}] must be a number ≥ 0, found {self.class_weight[bad[0]]!r}.")
         else:
             raise ValueError(f"class_weight must be a dict, 'balanced' or None, found {self.class_weight!r}.")
-        return np.asarray(base * factors.astype(np.float64)[codes])
+        weights = np.asarray(base * factors.astype(np.float64)[codes])
+        if not weights.any():
+            raise ValueError("class_weight leaves no example with a weight above 0.")
+        return weights
 
     def _fitted_state(self) -> dict[str, Any]:
         check_is_fitted(self)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.estimators._base import check_scale, is_sparse
+from maxmargin.estimators._base import is_sparse
 from maxmargin.estimators._vocabulary import Vocabulary, is_feature_tokens
 from maxmargin.models import Sequences
-from maxmargin.problem import FloatArray, IntArray
+from maxmargin.models._linear import as_numbers
+from maxmargin.problem import FloatArray
 
 _EXPECTED = (
     "a list of sequences, each a (length × features) matrix, dense or CSR, a list of feature dicts, or a list of lists "
@@ -27,7 +28,6 @@ def read_sequences(X: Any) -> tuple[Sequences, Vocabulary | None]:
     if isinstance(sequences, Sequences) or not _has_names(sequences):
         return _stack(sequences), None
     vocabulary, data = Vocabulary.learn(sequences)
-    check_scale(data.rows)
     return data, vocabulary
 
 
@@ -40,9 +40,7 @@ def read_known_sequences(X: Any, n_features: int, vocabulary: Vocabulary | None)
             raise TypeError(
                 "X holds matrices, but the ChainSVM was fitted on features with names: give dicts or strings."
             )
-        data = vocabulary.read(sequences)
-        check_scale(data.rows)
-        return data
+        return vocabulary.read(sequences)
     if has_names:
         raise TypeError("X holds features with names, but the ChainSVM was fitted on matrices: give matrices.")
     data = _stack(sequences)
@@ -96,70 +94,10 @@ def _has_names(sequences: Sequence[Any]) -> bool:
 
 def _stack(sequences: Any) -> Sequences:
     """Return matrices one below the other."""
-    if isinstance(sequences, Sequences):
-        rows = sequences.rows if is_sparse(sequences.rows) else _dense(sequences.rows, "X.rows")
-        data = Sequences(rows, sequences.lengths)
-    else:
-        n_sparse = sum(map(is_sparse, sequences))
-        if 0 < n_sparse < len(sequences):
-            odd = next(i for i, matrix in enumerate(sequences) if is_sparse(matrix) != is_sparse(sequences[0]))
-            raise TypeError(
-                f"X[0] and X[{odd}] are of different kinds: all matrices must be dense, or all of them sparse."
-            )
-        matrices = sequences if n_sparse else [_dense(matrix, f"X[{i}]") for i, matrix in enumerate(sequences)]
-        d = matrices[0].shape[1]
-        for i, matrix in enumerate(matrices):
-            if matrix.shape[0] == 0:
-                raise ValueError(f"X[{i}] is empty: every sequence needs at least one token.")
-            if matrix.shape[1] != d:
-                raise ValueError(
-                    f"X[{i}] has {matrix.shape[1]} columns but X[0] has {d}: all sequences need the same features."
-                )
-        data = Sequences.stack(matrices)
-    rows = data.rows
-    if is_sparse(rows) and rows.dtype.kind not in "biuf":
-        raise TypeError(f"X holds values of type {rows.dtype}; expected real numbers.")
-    if rows.shape[1] == 0:
+    data = sequences if isinstance(sequences, Sequences) else Sequences.stack(sequences)
+    if data.rows.shape[1] == 0:
         raise ValueError("X has 0 columns: at least one feature is needed.")
-    if rows.dtype not in (np.float32, np.float64):
-        data = Sequences(rows.astype(np.float64), data.lengths)
-    _check_finite(data)
-    check_scale(data.rows)
     return data
-
-
-def _dense(matrix: Any, name: str) -> NDArray[Any]:
-    try:
-        array = np.asarray(matrix)
-    except ValueError:
-        raise ValueError(f"{name} has rows of different lengths; expected a (length × features) matrix.") from None
-    if array.size == 0 and len(array) == 0:
-        raise ValueError(f"{name} is empty: every sequence needs at least one token.")
-    if array.ndim != 2:
-        raise ValueError(f"{name} has shape {array.shape}; expected a (length × features) matrix.")
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} holds values of type {array.dtype}; expected real numbers.")
-    return array
-
-
-def _check_finite(data: Sequences) -> None:
-    values = data.rows.data if is_sparse(data.rows) else data.rows
-    finite = np.isfinite(values)
-    if finite.all():
-        return
-    bad = int(np.argmin(finite))
-    if is_sparse(data.rows):
-        row, value = int(np.searchsorted(data.rows.indptr, bad, side="right")) - 1, values[bad]
-    else:
-        row, value = bad // values.shape[1], values.flat[bad]
-    i, t = place(data.offsets, row)
-    raise ValueError(f"X[{i}] holds {value} in row {t}: features must be finite.")
-
-
-def place(offsets: IntArray, row: int) -> tuple[int, int]:
-    """Return the sequence that a stacked row belongs to, and the row's number in it."""
-    i = int(np.searchsorted(offsets, row, side="right")) - 1
-    return i, row - int(offsets[i])
 
 
 def flatten_labels(y: Any, data: Sequences) -> list[Hashable]:
@@ -194,7 +132,7 @@ def encode_labels(flat: list[Hashable], data: Sequences) -> tuple[NDArray[Any], 
     labels = list(numbers)
     for label in labels:
         if label != label:
-            i, t = place(data.offsets, flat.index(label))
+            i, t = data.place(flat.index(label))
             raise ValueError(f"y[{i}][{t}] is {label!r}, which is not equal to itself and cannot be a label.")
     try:
         ordered = sorted(labels)  # type: ignore[type-var]
@@ -212,7 +150,7 @@ def check_hashable(flat: list[Hashable], data: Sequences) -> None:
         try:
             hash(label)
         except TypeError:
-            i, t = place(data.offsets, row)
+            i, t = data.place(row)
             raise TypeError(
                 f"y[{i}][{t}] is {label!r}, which has no hash: labels are strings, numbers, tuples or the like."
             ) from None
@@ -234,11 +172,13 @@ def checked_token_weight(token_weight: Sequence[ArrayLike] | None, data: Sequenc
     """Return token weights as arrays, after checking that every token has one."""
     if token_weight is None:
         return None
+    if isinstance(token_weight, (str, bytes)) or not hasattr(token_weight, "__len__"):
+        raise TypeError(f"token_weight is of type {type(token_weight).__name__}; expected a list of arrays.")
     if len(token_weight) != len(data):
         raise ValueError(f"token_weight has {len(token_weight)} sequences but X has {len(data)}.")
     weights = []
     for i, (given, length) in enumerate(zip(token_weight, data.lengths.tolist(), strict=True)):
-        array = np.asarray(given, dtype=np.float64)
+        array = as_numbers(given, f"token_weight[{i}]")
         if array.shape != (length,):
             raise ValueError(
                 f"token_weight[{i}] has shape {array.shape} but X[{i}] has {length} rows: one number per token."
@@ -261,6 +201,6 @@ def check_legal(
     illegal[data.offsets[1:-1] - 1] = False
     if illegal.any():
         row = int(np.argmax(illegal))
-        i, t = place(data.offsets, row)
+        i, t = data.place(row)
         before, after = classes[codes[row : row + 2]].tolist()
         raise ValueError(f"y[{i}] has the forbidden transition {before!r} → {after!r} at token {t}.")

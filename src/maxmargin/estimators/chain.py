@@ -194,14 +194,12 @@ class ChainSVM(MaxMarginEstimator):
         check_legal(codes, data, forbidden, classes)
         model = Chain(
             len(classes),
-            ends=bool(self.ends),
+            ends=self.ends,
             cost=loss_table(self.cost, "hamming", classes),
             token_weight=checked_token_weight(token_weight, data),
             forbidden=forbidden,
         )
         weights = check_sample_weight(sample_weight, len(data))
-        if weights is not None and not weights.any():
-            raise ValueError("Sample weights must contain at least one non-zero number.")
         solution = self._train(model, data, np.split(codes, data.offsets[1:-1]), weights)
         self._set_fitted(classes, forbidden, vocabulary, data.rows.shape[1], bool(self.ends))
         self._w = solution.w
@@ -282,7 +280,8 @@ class ChainSVM(MaxMarginEstimator):
         list of ndarrays of shape (length, n_labels)
             The largest entry of every row is the score of the prediction, in the column of the predicted label.
         """
-        return self._model.max_marginals(self._read(X), self._w)
+        data = self._read(X)
+        return self._model.max_marginals(data, self._w)
 
     def predict_topk(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of each sequence with their scores, best first.
@@ -300,7 +299,8 @@ class ChainSVM(MaxMarginEstimator):
         """
         if not is_integer(k, 1):
             raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
-        best = self._model.k_best(self._read(X), self._w, k)
+        data = self._read(X)
+        best = self._model.k_best(data, self._w, k)
         return [
             [(self.classes_[codes].tolist(), float(score)) for codes, score in zip(outputs, scores, strict=True)]
             for outputs, scores in best
@@ -340,11 +340,12 @@ class ChainSVM(MaxMarginEstimator):
     def _forbidden_codes(self, classes: NDArray[Any]) -> list[tuple[int, int]] | None:
         if self.forbidden is None:
             return None
-        pairs = [] if isinstance(self.forbidden, (str, bytes)) else list(self.forbidden)
-        if isinstance(self.forbidden, (str, bytes)) or any(
-            not isinstance(p, (tuple, list)) or len(p) != 2 for p in pairs
-        ):
+        is_collection = isinstance(self.forbidden, Iterable) and not isinstance(self.forbidden, (str, bytes))
+        pairs = list(self.forbidden) if is_collection else []
+        if not is_collection or any(not isinstance(p, (tuple, list)) or len(p) != 2 for p in pairs):
             raise ValueError(f"forbidden must hold pairs (from, to) of labels, found {self.forbidden!r}.")
+        if any(not isinstance(label, Hashable) for pair in pairs for label in pair):
+            raise ValueError(f"forbidden holds a label without a hash: {self.forbidden!r}.")
         check_known("forbidden", [label for pair in pairs for label in pair], classes.tolist())
         numbers = {label: number for number, label in enumerate(classes.tolist())}
         return [(numbers[before], numbers[after]) for before, after in pairs if before in numbers and after in numbers]

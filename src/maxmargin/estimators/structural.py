@@ -179,6 +179,8 @@ class StructuralSVM(MaxMarginEstimator):
         check_is_fitted(self)
         if len(X) != len(y):
             raise ValueError(f"X has {len(X)} inputs but y has {len(y)} outputs.")
+        if len(X) == 0:
+            raise ValueError("X and y are empty: a score needs at least one example.")
         losses = [float(self.model_.loss(truth, best)) for truth, best in zip(y, self.predict(X), strict=True)]
         return -float(np.average(losses, weights=check_sample_weight(sample_weight, len(losses))))
 

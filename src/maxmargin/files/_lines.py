@@ -42,6 +42,4 @@ def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
                     ) from None
                 yield number, line.rstrip("\r\n")
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(
-                f"{name}:{number + 1}: found a damaged or incomplete gzip file ({error})"
-            ) from error
+            raise ValueError(f"{name}:{number + 1}: found a damaged or incomplete gzip file ({error})") from error

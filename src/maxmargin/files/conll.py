@@ -100,9 +100,7 @@ def read_conll(
         if len(token) != columns:
             raise ValueError(f"{name}:{number}: found {_columns(len(token))} in {line!r}, {said}: {columns}")
         if "" in token:
-            raise ValueError(
-                f"{name}:{number}: found an empty column {token.index('') + 1} in {line!r}, expected text"
-            )
+            raise ValueError(f"{name}:{number}: found an empty column {token.index('') + 1} in {line!r}, expected text")
         sentence.append(token)
     if sentence:
         sentences.append(sentence)
@@ -165,9 +163,7 @@ def read_conllu(path: PathLike) -> list[list[ConlluToken]]:
             continue
         fields = line.split("\t")
         if len(fields) != CONLLU_COLUMNS:
-            raise ValueError(
-                f"{name}:{number}: found {_columns(len(fields))} in {line!r}, expected 10 split by tabs"
-            )
+            raise ValueError(f"{name}:{number}: found {_columns(len(fields))} in {line!r}, expected 10 split by tabs")
         if SKIPPED_ID.fullmatch(fields[0]):
             continue
         if fields[0] != str(len(sentence) + 1):

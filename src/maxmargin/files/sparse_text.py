@@ -238,9 +238,7 @@ def write_svmlight(path: Path_like, X: Any, y: ArrayLike, *, query_id: ArrayLike
     _write(path, matrix, targets, qids)
 
 
-def _read(
-    path: Path_like, dialect: str, n_features: int | None, extra_features: str, dtype: DTypeLike
-) -> _Rows:
+def _read(path: Path_like, dialect: str, n_features: int | None, extra_features: str, dtype: DTypeLike) -> _Rows:
     if extra_features not in ("error", "ignore"):
         raise ValueError(f"extra_features must be 'error' or 'ignore', got {extra_features!r}.")
     value_type = np.dtype(dtype)
@@ -256,9 +254,7 @@ def _read(
         try:
             text = stream.read().removeprefix(BYTE_ORDER_MARK)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(
-                f"{name}: expected a whole gzip stream, found a damaged one ({error})."
-            ) from None
+            raise ValueError(f"{name}: expected a whole gzip stream, found a damaged one ({error}).") from None
     values: NDArray[np.floating[Any]]
     targets, qids, indptr, indices, values = _core.parse_sparse_text(
         text, name, dialect, n_features or HIGHEST, extra_features == "ignore"
@@ -270,9 +266,7 @@ def _read(
             narrow = values.astype(np.float32)
         if not np.isfinite(narrow).all():
             wide = values[np.flatnonzero(~np.isfinite(narrow))[0]]
-            raise ValueError(
-                f"{name}: expected values within float32, found {wide} (use dtype=numpy.float64)."
-            )
+            raise ValueError(f"{name}: expected values within float32, found {wide} (use dtype=numpy.float64).")
         values = narrow
     if n_features is None:
         n_features = int(indices.max()) + 1 if len(indices) else 0

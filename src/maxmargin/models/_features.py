@@ -12,13 +12,75 @@ from maxmargin import _core
 
 _INT32_MAX = np.iinfo(np.int32).max
 
+# Products of two features, summed over examples and multiplied by C, must stay within double precision.
+_LARGEST_FEATURE = 1e100
+
+
+def as_features(X: Any, name: str = "X") -> Any:
+    """Return a matrix of real numbers in float32 or float64, dense or CSR; its values are not looked at."""
+    is_sparse: bool = sp.issparse(X)
+    try:
+        matrix: Any = X if is_sparse else np.asarray(X)
+    except ValueError:
+        raise ValueError(f"{name} has rows of different lengths; expected a matrix.") from None
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} has shape {matrix.shape}; expected a matrix.")
+    if matrix.dtype == object:
+        try:
+            matrix = matrix.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name} must hold numbers: {error}.") from None
+    if matrix.dtype.kind not in "biuf":
+        raise TypeError(f"{name} holds values of type {matrix.dtype}; expected real numbers.")
+    if matrix.dtype not in (np.float32, np.float64):
+        matrix = matrix.astype(np.float64)
+    return matrix.tocsr() if is_sparse else matrix
+
+
+def check_values(X: Any) -> None:
+    """Refuse features that are not finite, or so large that the products of two of them would overflow."""
+    found = first_not_finite(X)
+    if found is not None:
+        row, value = found
+        raise ValueError(f"X[{row}] holds {value}: features must be finite.")
+    check_scale(X)
+
+
+def first_not_finite(X: Any) -> tuple[int, float] | None:
+    """Return the row and the value of the first entry that is not finite, or None."""
+    largest = _largest(X)
+    if np.isfinite(largest):
+        return None
+    is_sparse: bool = sp.issparse(X)
+    values = X.data if is_sparse else X
+    bad = int(np.argmin(np.isfinite(values)))
+    row = int(np.searchsorted(X.indptr, bad, side="right")) - 1 if is_sparse else bad // X.shape[1]
+    return row, float(values.flat[bad])
+
+
+def check_scale(X: Any) -> None:
+    """Refuse features so large that the products of two of them would overflow."""
+    largest = _largest(X)
+    if largest > _LARGEST_FEATURE:
+        raise ValueError(
+            f"X holds values up to {largest:.3g}, whose products leave double precision: scale the features."
+        )
+
+
+def _largest(X: Any) -> float:
+    """Return the largest absolute value, NaN where there is one: two passes and no temporary array."""
+    is_sparse: bool = sp.issparse(X)
+    values = X.data if is_sparse else X
+    return float(np.maximum(-values.min(), values.max())) if values.size else 0.0
+
 
 def core_features(X: Any) -> _core.Features:
     """Return a core view of a CSR or dense matrix that was already validated.
 
     CSR values that are all 1 are not stored; float64 values that float32 holds exactly are stored as such.
     """
-    if not sp.issparse(X):
+    is_sparse: bool = sp.issparse(X)
+    if not is_sparse:
         dtype = np.float32 if X.dtype == np.float32 else np.float64
         return _core.Features(np.ascontiguousarray(X, dtype=dtype))
     X = X.tocsr()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,25 @@ class LinearModel(ABC):
             views[name][...] = value
         return w
 
+    def _checked_weights(self, w: ArrayLike, n_features: int) -> FloatArray:
+        """Return w as the core takes it, after checking that it has a weight for each label of so many features."""
+        weights = np.ascontiguousarray(as_numbers(w, "w"))
+        table = sum(int(np.prod(shape)) for shape in self.table_blocks.values())
+        expected = n_features * _core.padded_labels(self._rows) + table
+        if weights.shape != (expected,):
+            raise ValueError(
+                f"X has {n_features} features, for which w needs shape ({expected},), found {weights.shape}: both must "
+                "be those of training."
+            )
+        if not np.all(np.isfinite(weights)):
+            raise ValueError("w must hold finite numbers.")
+        return weights
+
     def _nonnegative_ids(self) -> IntArray:
+        if self.nonnegative is None:
+            return np.zeros(0, np.int64)
+        if not isinstance(self.nonnegative, Mapping):
+            raise ValueError(f"nonnegative must be a dict {{block: mask}}, found {type(self.nonnegative).__name__}.")
         if not self.nonnegative:
             return np.zeros(0, np.int64)
         numbers = self.blocks(np.arange(self.n_weights, dtype=np.float64))
@@ -88,31 +106,85 @@ class LinearModel(ABC):
         for name, mask in self.nonnegative.items():
             if name not in numbers:
                 raise ValueError(f"nonnegative names the block '{name}'; the blocks are {sorted(numbers)}.")
-            mask = np.broadcast_to(np.asarray(mask, dtype=bool), numbers[name].shape)
+            shape = numbers[name].shape
+            try:
+                mask = np.broadcast_to(np.asarray(mask, dtype=bool), shape)
+            except ValueError:
+                raise ValueError(
+                    f"nonnegative['{name}'] has shape {np.shape(mask)}, which does not fit its block of shape {shape}."
+                ) from None
             chosen.append(numbers[name][mask])
         return np.sort(np.concatenate(chosen)).astype(np.int64)
+
+
+def as_numbers(values: ArrayLike, name: str) -> FloatArray:
+    """Return values as float64, or say whose they are."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {str(error).rstrip('.')}.") from None
+
+
+def check_n_labels(n_labels: Any) -> int:
+    """Return the number of labels as an int from 1 on."""
+    is_integer = isinstance(n_labels, (int, np.integer)) and not isinstance(n_labels, bool)
+    if not is_integer or not 1 <= n_labels <= np.iinfo(np.int32).max:
+        raise ValueError(f"n_labels must be an integer ≥ 1, found {n_labels!r}.")
+    return int(n_labels)
+
+
+def label_numbers(labels: NDArray[Any], n_labels: int, place: Callable[[int], str]) -> NDArray[np.int32]:
+    """Return labels as int32 after checking that they are whole numbers 0 … n_labels − 1.
+
+    Parameters
+    ----------
+    labels : 1-D array
+        As they were given.
+    n_labels : int
+        How many labels there are.
+    place : callable
+        How an error names the label of a row.
+    """
+    if labels.dtype.kind not in "biuf":
+        raise TypeError(
+            f"Y holds labels of type {labels.dtype}; expected whole numbers from 0 to {n_labels - 1}. The estimators "
+            "take labels of any kind."
+        )
+    numbers = labels.astype(np.int8) if labels.dtype == bool else labels
+    # The last comparison finds fractions and NaN.
+    bad = (numbers < 0) | (numbers >= n_labels) | (np.floor(numbers) != numbers)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"{place(row)} is {labels[row]}; expected a whole number from 0 to {n_labels - 1}.")
+    return np.ascontiguousarray(numbers, dtype=np.int32)
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_examples: int) -> FloatArray | None:
     """Return s_i as float64, or None where all are 1."""
     if sample_weight is None:
         return None
-    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    weights = np.ascontiguousarray(as_numbers(sample_weight, "sample_weight"))
     if weights.shape != (n_examples,):
-        raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_examples},): one number for each example.")
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, expected ({n_examples},): one number for each example."
+        )
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
         raise ValueError(f"sample_weight[{bad[0]}] is {weights[bad[0]]}; weights must be finite and ≥ 0.")
+    if n_examples and not weights.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
     return None if np.all(weights == 1.0) else weights
 
 
 def check_cost_matrix(cost: ArrayLike, n_labels: int) -> FloatArray:
     """Return a loss matrix Δ(true, predicted) as float64: finite, ≥ 0, zero on the diagonal."""
-    matrix = np.ascontiguousarray(cost, dtype=np.float64)
+    matrix = as_numbers(cost, "cost")
     if matrix.shape != (n_labels, n_labels):
-        raise ValueError(f"cost has shape {matrix.shape}, expected ({n_labels}, {n_labels}): true label × predicted label.")
+        raise ValueError(
+            f"cost has shape {matrix.shape}, expected ({n_labels}, {n_labels}): true label × predicted label."
+        )
     if not np.all(np.isfinite(matrix)) or np.any(matrix < 0):
         raise ValueError("cost must hold finite numbers ≥ 0.")
     if np.any(np.diag(matrix) != 0):
         raise ValueError("cost must be 0 on the diagonal: the right label costs nothing.")
-    return matrix
+    return np.ascontiguousarray(matrix)

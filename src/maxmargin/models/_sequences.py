@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin.models._features import as_features, check_scale, first_not_finite
 from maxmargin.problem import IntArray
 
 
@@ -35,9 +36,9 @@ class Sequences:
         if lengths.ndim != 1 or np.any(lengths < 1):
             empty = int(np.argmax(lengths < 1)) if lengths.ndim == 1 else 0
             raise ValueError(f"X[{empty}] is empty: every sequence needs at least one token.")
-        if lengths.sum() != rows.shape[0]:
-            raise ValueError(f"lengths add up to {lengths.sum()} but there are {rows.shape[0]} rows.")
-        self.rows = rows.tocsr() if sp.issparse(rows) else rows
+        self.rows: Any = as_features(rows, "rows")
+        if lengths.sum() != self.rows.shape[0]:
+            raise ValueError(f"lengths add up to {lengths.sum()} but there are {self.rows.shape[0]} rows.")
         self.offsets: IntArray = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
     def __len__(self) -> int:
@@ -54,7 +55,47 @@ class Sequences:
     @classmethod
     def stack(cls, matrices: Sequence[Any]) -> Sequences:
         """Stack a list of matrices, all sparse or all dense, with the same number of columns."""
-        lengths = [matrix.shape[0] for matrix in matrices]
-        if any(sp.issparse(matrix) for matrix in matrices):
-            return cls(sp.vstack([sp.csr_matrix(matrix) for matrix in matrices], format="csr"), lengths)
-        return cls(np.concatenate(matrices), lengths)
+        if isinstance(matrices, (str, bytes, Mapping)) or not isinstance(matrices, Iterable):
+            raise TypeError(f"X is of type {type(matrices).__name__}; expected a list of matrices, or Sequences.")
+        given = list(matrices)
+        if not given:
+            raise ValueError("X is empty: at least one sequence is needed.")
+        sparse = [bool(sp.issparse(matrix)) for matrix in given]
+        if any(sparse) and not all(sparse):
+            odd = sparse.index(not sparse[0])
+            raise TypeError(
+                f"X[0] and X[{odd}] are of different kinds: all matrices must be dense, or all of them sparse."
+            )
+        parts = [_part(matrix, f"X[{i}]") for i, matrix in enumerate(given)]
+        d = parts[0].shape[1]
+        for i, part in enumerate(parts):
+            if part.shape[1] != d:
+                raise ValueError(
+                    f"X[{i}] has {part.shape[1]} columns but X[0] has {d}: all sequences need the same features."
+                )
+        rows = sp.vstack(parts, format="csr") if sparse[0] else np.concatenate(parts)
+        return cls(rows, [part.shape[0] for part in parts])
+
+    def place(self, row: int) -> tuple[int, int]:
+        """Return the sequence that a stacked row belongs to, and the row's number in it."""
+        i = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return i, row - int(self.offsets[i])
+
+    def check_values(self) -> None:
+        """Refuse features that are not finite, or so large that the products of two of them would overflow."""
+        found = first_not_finite(self.rows)
+        if found is not None:
+            i, t = self.place(found[0])
+            raise ValueError(f"X[{i}] holds {found[1]} in row {t}: features must be finite.")
+        check_scale(self.rows)
+
+
+def _part(matrix: Any, name: str) -> Any:
+    """Return the matrix of one sequence; a list without a token in it is empty rather than misshapen."""
+    is_sparse: bool = sp.issparse(matrix)
+    if not is_sparse and hasattr(matrix, "__len__") and len(matrix) == 0:
+        raise ValueError(f"{name} is empty: every sequence needs at least one token.")
+    part = as_features(matrix, name)
+    if part.shape[0] == 0:
+        raise ValueError(f"{name} is empty: every sequence needs at least one token.")
+    return part

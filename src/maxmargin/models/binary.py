@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin.models._features import core_features
+from maxmargin.models._features import as_features, check_values, core_features
 from maxmargin.models._linear import LinearModel, check_cost_matrix, check_sample_weight
-from maxmargin.problem import FloatArray, LinearProblem
+from maxmargin.problem import LinearProblem
 
 
 class Binary(LinearModel):
@@ -43,9 +43,15 @@ class Binary(LinearModel):
         self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None, rescaling: str = "margin", n_jobs: int = 1
     ) -> LinearProblem:
         """Return the training problem; ``X`` is a matrix, ``Y`` holds −1 and +1."""
-        y = np.ascontiguousarray(Y, dtype=np.int32)
-        if y.shape != (X.shape[0],) or not np.all(np.abs(y) == 1):
+        X = as_features(X)
+        given = np.asarray(Y)
+        is_numbers = given.dtype.kind in "iuf" and given.shape == (X.shape[0],)
+        if not is_numbers or not np.all(np.abs(given) == 1):
             raise ValueError(f"Y must hold {X.shape[0]} labels, each −1 or +1.")
+        if len(given) == 0:
+            raise ValueError("X has no rows: training needs at least one example.")
+        check_values(X)
+        y = np.ascontiguousarray(given, dtype=np.int32)
         cost = check_cost_matrix(self.cost if self.cost is not None else 1.0 - np.eye(2), 2)
         self.n_features = X.shape[1]
         structure = _core.Binary(len(y), y, cost[0, 1], cost[1, 0])
@@ -53,7 +59,10 @@ class Binary(LinearModel):
         weights = check_sample_weight(sample_weight, len(y))
         return LinearProblem(space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle)
 
-    def predict(self, X: Any, w: FloatArray, n_jobs: int = 1) -> NDArray[np.int32]:
+    def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return the sign of each row's score; 0 counts as −1."""
+        X = as_features(X)
+        check_values(X)
+        weights = self._checked_weights(w, X.shape[1])
         space = _core.LinearSpace(core_features(X), _core.Binary(X.shape[0], None), "margin")
-        return space.predict(w, n_jobs)
+        return space.predict(weights, n_jobs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
 from maxmargin.models._features import core_features
-from maxmargin.models._linear import LinearModel, check_cost_matrix, check_sample_weight
+from maxmargin.models._linear import (
+    LinearModel,
+    as_numbers,
+    check_cost_matrix,
+    check_n_labels,
+    check_sample_weight,
+    label_numbers,
+)
 from maxmargin.models._sequences import Sequences
 from maxmargin.problem import FloatArray, LinearProblem
 
@@ -44,15 +51,17 @@ class Chain(LinearModel):
         ends: bool = False,
         cost: ArrayLike | None = None,
         token_weight: Sequence[ArrayLike] | None = None,
-        forbidden: Sequence[tuple[int, int]] | None = None,
+        forbidden: Iterable[tuple[int, int]] | None = None,
         nonnegative: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         super().__init__(nonnegative)
-        self.n_labels = n_labels
-        self.ends = ends
+        if not isinstance(ends, (bool, np.bool_)):
+            raise ValueError(f"ends must be True or False, found {ends!r}.")
+        self.n_labels = check_n_labels(n_labels)
+        self.ends = bool(ends)
         self.cost = cost
         self.token_weight = token_weight
-        self.forbidden = forbidden
+        self.forbidden = None if forbidden is None else _checked_pairs(forbidden, self.n_labels)
 
     @property
     def table_blocks(self) -> dict[str, tuple[int, ...]]:
@@ -65,12 +74,8 @@ class Chain(LinearModel):
     ) -> LinearProblem:
         """Return the training problem; ``X`` is a list of matrices or Sequences, ``Y`` a list of label-number arrays."""
         data = X if isinstance(X, Sequences) else Sequences.stack(X)
-        if len(Y) != len(data):
-            raise ValueError(f"Y has {len(Y)} sequences but X has {len(data)}.")
-        for i, (labels, length) in enumerate(zip(Y, data.lengths, strict=True)):
-            if len(labels) != length:
-                raise ValueError(f"y[{i}] has {len(labels)} labels but X[{i}] has {length} rows: every token needs one label.")
-        y = np.concatenate([np.asarray(labels, dtype=np.int32) for labels in Y])
+        data.check_values()
+        y = self._label_numbers(Y, data)
         forbidden = self._forbidden_matrix()
         self._check_legal(y, data, forbidden)
         cost, weight = self._loss(y, data)
@@ -81,25 +86,47 @@ class Chain(LinearModel):
         weights = check_sample_weight(sample_weight, len(data))
         return LinearProblem(space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle)
 
-    def predict(self, X: Any, w: FloatArray, n_jobs: int = 1) -> list[NDArray[np.int32]]:
+    def _label_numbers(self, Y: Any, data: Sequences) -> NDArray[np.int32]:
+        """Return the labels of all tokens, after checking that every token has one."""
+        if not isinstance(Y, Iterable):
+            raise TypeError(f"Y is of type {type(Y).__name__}; expected a list of sequences of label numbers.")
+        sequences = [np.asarray(labels) for labels in Y]
+        if len(sequences) != len(data):
+            raise ValueError(f"Y has {len(sequences)} sequences but X has {len(data)}.")
+        for i, (labels, length) in enumerate(zip(sequences, data.lengths.tolist(), strict=True)):
+            if labels.ndim != 1:
+                raise ValueError(f"y[{i}] has shape {labels.shape}; expected a sequence of label numbers.")
+            if len(labels) != length:
+                raise ValueError(
+                    f"y[{i}] has {len(labels)} labels but X[{i}] has {length} rows: every token needs one label."
+                )
+        return label_numbers(np.concatenate(sequences), self.n_labels, lambda row: "y[{}][{}]".format(*data.place(row)))
+
+    def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[NDArray[np.int32]]:
         """Return each sequence's best label numbers."""
-        space, _, data = self._prediction_space(X)
-        return np.split(space.predict(w, n_jobs), data.offsets[1:-1])
+        space, _, data, weights = self._prediction_space(X, w)
+        return np.split(space.predict(weights, n_jobs), data.offsets[1:-1])
 
-    def max_marginals(self, X: Any, w: FloatArray) -> list[FloatArray]:
+    def max_marginals(self, X: Any, w: ArrayLike) -> list[FloatArray]:
         """Return for each sequence a (length × k) matrix: the best score of any output with that label there."""
-        space, chain, data = self._prediction_space(X)
-        return np.split(space.max_marginals(chain, w), data.offsets[1:-1])
+        space, chain, data, weights = self._prediction_space(X, w)
+        return np.split(space.max_marginals(chain, weights), data.offsets[1:-1])
 
-    def k_best(self, X: Any, w: FloatArray, k: int) -> list[tuple[NDArray[np.int32], FloatArray]]:
+    def k_best(self, X: Any, w: ArrayLike, k: int) -> list[tuple[NDArray[np.int32], FloatArray]]:
         """Return for each sequence its k best outputs (fewer where fewer exist), best first, and their scores."""
-        space, chain, data = self._prediction_space(X)
-        return [space.k_best(chain, w, i, k) for i in range(len(data))]
+        if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+            raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
+        space, chain, data, weights = self._prediction_space(X, w)
+        # The core reserves room for k outputs; a short sequence has fewer, and 63 tokens have more than any k.
+        most = [min(int(k), self.n_labels ** min(length, 63)) for length in data.lengths.tolist()]
+        return [space.k_best(chain, weights, i, most[i]) for i in range(len(data))]
 
-    def _prediction_space(self, X: Any) -> tuple[_core.LinearSpace, _core.Chain, Sequences]:
+    def _prediction_space(self, X: Any, w: ArrayLike) -> tuple[_core.LinearSpace, _core.Chain, Sequences, FloatArray]:
         data = X if isinstance(X, Sequences) else Sequences.stack(X)
+        data.check_values()
+        weights = self._checked_weights(w, data.rows.shape[1])
         chain = _core.Chain(data.offsets, self.n_labels, self.ends, None, self._forbidden_matrix())
-        return _core.LinearSpace(core_features(data.rows), chain, "margin"), chain, data
+        return _core.LinearSpace(core_features(data.rows), chain, "margin"), chain, data, weights
 
     def _forbidden_matrix(self) -> NDArray[np.uint8] | None:
         if self.forbidden is None:
@@ -128,15 +155,17 @@ class Chain(LinearModel):
         cost: FloatArray | None = None
         weight: FloatArray | None = None
         if self.cost is not None:
-            given = np.asarray(self.cost, dtype=np.float64)
+            given = as_numbers(self.cost, "cost")
             if given.ndim == 1:
                 weight = _check_weights("cost", given, self.n_labels)[y]
             else:
                 cost = check_cost_matrix(given, self.n_labels)
         if self.token_weight is not None:
-            if [len(part) for part in self.token_weight] != data.lengths.tolist():
+            if [np.size(part) for part in self.token_weight] != data.lengths.tolist():
                 raise ValueError("token_weight must hold one number for every token of every sequence.")
-            tokens = _check_weights("token_weight", np.concatenate([np.asarray(p, float) for p in self.token_weight]), len(y))
+            tokens = _check_weights(
+                "token_weight", np.concatenate([as_numbers(p, "token_weight") for p in self.token_weight]), len(y)
+            )
             weight = tokens if weight is None else weight * tokens
         return cost, weight
 
@@ -145,6 +174,19 @@ def _check_weights(name: str, weights: FloatArray, n: int) -> FloatArray:
     if weights.shape != (n,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError(f"{name} must hold {n} finite numbers ≥ 0.")
     return weights
+
+
+def _checked_pairs(forbidden: Iterable[Any], n_labels: int) -> list[tuple[int, int]]:
+    """Return transitions as pairs of label numbers; a list, because prediction goes through them again."""
+    pairs = []
+    for pair in forbidden if isinstance(forbidden, Iterable) else [forbidden]:
+        numbers = np.asarray(pair)
+        if numbers.shape != (2,) or numbers.dtype.kind not in "iu" or numbers.min() < 0 or numbers.max() >= n_labels:
+            raise ValueError(
+                f"forbidden must hold pairs (from, to) of label numbers from 0 to {n_labels - 1}, found {pair!r}."
+            )
+        pairs.append((int(numbers[0]), int(numbers[1])))
+    return pairs
 
 
 def _has_endless_path(forbidden: NDArray[np.uint8]) -> bool:

@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin.models._features import core_features
-from maxmargin.models._linear import LinearModel, check_cost_matrix, check_sample_weight
+from maxmargin.models._features import as_features, check_values, core_features
+from maxmargin.models._linear import (
+    LinearModel,
+    as_numbers,
+    check_cost_matrix,
+    check_n_labels,
+    check_sample_weight,
+    label_numbers,
+)
 from maxmargin.problem import FloatArray, LinearProblem
 
 
@@ -31,7 +38,7 @@ class Multiclass(LinearModel):
         self, n_labels: int, cost: ArrayLike | None = None, nonnegative: Mapping[str, ArrayLike] | None = None
     ) -> None:
         super().__init__(nonnegative)
-        self.n_labels = n_labels
+        self.n_labels = check_n_labels(n_labels)
         self.cost = cost
 
     @property
@@ -43,9 +50,14 @@ class Multiclass(LinearModel):
         self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None, rescaling: str = "margin", n_jobs: int = 1
     ) -> LinearProblem:
         """Return the training problem; ``X`` is a matrix, ``Y`` holds class numbers 0 … k − 1."""
-        y = np.ascontiguousarray(Y, dtype=np.int32)
-        if y.shape != (X.shape[0],):
-            raise ValueError(f"Y has shape {y.shape} but X has {X.shape[0]} rows.")
+        X = as_features(X)
+        given = np.asarray(Y)
+        if given.shape != (X.shape[0],):
+            raise ValueError(f"Y has shape {given.shape} but X has {X.shape[0]} rows.")
+        if len(given) == 0:
+            raise ValueError("X has no rows: training needs at least one example.")
+        check_values(X)
+        y = label_numbers(given, self.n_labels, lambda row: f"Y[{row}]")
         self.n_features = X.shape[1]
         structure = _core.Multiclass(len(y), self.n_labels, y, self._cost_matrix())
         space = _core.LinearSpace(core_features(X), structure, rescaling)
@@ -55,12 +67,15 @@ class Multiclass(LinearModel):
     def _cost_matrix(self) -> FloatArray | None:
         if self.cost is None:
             return None
-        cost = np.asarray(self.cost, dtype=np.float64)
+        cost = as_numbers(self.cost, "cost")
         if cost.ndim == 0:
             cost = float(cost) * (1.0 - np.eye(self.n_labels))
         return check_cost_matrix(cost, self.n_labels)
 
-    def predict(self, X: Any, w: FloatArray, n_jobs: int = 1) -> NDArray[np.int32]:
+    def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return each row's best class number."""
+        X = as_features(X)
+        check_values(X)
+        weights = self._checked_weights(w, X.shape[1])
         space = _core.LinearSpace(core_features(X), _core.Multiclass(X.shape[0], self.n_labels, None), "margin")
-        return space.predict(w, n_jobs)
+        return space.predict(weights, n_jobs)

@@ -47,7 +47,9 @@ class CutModel:
         self._losses: FloatArray = np.zeros(0)
         self._idle = np.zeros(0, np.int64)
         self._alpha: FloatArray = np.zeros(0)  # the α that weights belong to
-        self._unclipped: FloatArray = np.zeros(len(self._nonnegative))  # (Σ α g)_J, of which weights hold the positive part
+        self._unclipped: FloatArray = np.zeros(
+            len(self._nonnegative)
+        )  # (Σ α g)_J, of which weights hold the positive part
 
     @property
     def size(self) -> int:

@@ -15,7 +15,9 @@ same dual value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from itertools import count
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from maxmargin.weights import DenseWeights
 
 # How far beyond w̄, towards w, planes are searched for (OCAS's μ).
 _LOOK_AHEAD = 0.1
-_BISECTIONS = 12
+_LINE_STEPS = 8
 # Block ascent: groups of examples that the oracle is asked for together, sweeps without the oracle after each pass, and
 # the gap per unit of C_i that a block is solved to.
 _GROUPS = 1000
@@ -35,20 +37,25 @@ _SWEEPS = 5
 _BLOCK_TOLERANCE = 1e-3
 
 
-def block_passes(task: Task, n_passes: int, model: CutModel, separator: Separator) -> Iterator[Iterate]:
+def block_passes(
+    task: Task, n_passes: int | None, wanted_gap: Callable[[float], float], model: CutModel, separator: Separator
+) -> Iterator[Iterate]:
     """Yield an iterate for each pass over the data; afterwards the model has their aggregate as its first cut.
+
+    ``n_passes=None`` goes on while a pass raises the dual by a tenth of the gap that is wanted at that dual.
 
     The oracle is asked for a few examples at a time, at the weights that the ones before them left: planes found at one fixed
     point for all examples would be wrong in the same way.
     """
     problem, C = task.problem, task.C
-    if not n_passes:
+    if n_passes == 0:
         return
     s = np.ones(problem.n_examples) if problem.sample_weight is None else problem.sample_weight
     sets = _core.WorkingSets(problem.space, C * s, False, problem.nonnegative)
     w = problem.zero_weights()
     groups = np.array_split(problem.all_ids, min(_GROUPS, problem.n_examples))
-    for _ in range(n_passes):
+    dual = 0.0
+    for k in count(1):
         for group in task.rng.permutation(len(groups)):
             with model.watch("oracle"):
                 batch = problem.separate(groups[group], w, precise=True)
@@ -61,76 +68,129 @@ def block_passes(task: Task, n_passes: int, model: CutModel, separator: Separato
                 sets.sweep(task.rng.permutation(problem.n_examples), _BLOCK_TOLERANCE, w.exact)
         sets.weights(w.exact)
         w.touch()
-        yield Iterate(dual=sets.linear_part() - 0.5 * w.norm2())
+        before, dual = dual, sets.linear_part() - 0.5 * w.norm2()
+        yield Iterate(dual=dual)
+        if k == n_passes or (n_passes is None and dual - before < 0.1 * wanted_gap(dual)):
+            break
     total = np.zeros(problem.n_weights)
     sets.sum(total)
     model.cuts.load(sets.linear_part() / C, total / C)
     model.keep_pending()
 
 
-class LineSearchSeparator:
+class LineSearchSeparator(ABC):
     """Makes cuts near the best point on the line from the last one to the QP's solution."""
 
-    def __init__(self, problem: Problem, separator: Separator, model: CutModel, C: float) -> None:
-        assert separator.cache is not None
+    def __init__(self, problem: Problem, model: CutModel, C: float) -> None:
+        self.point: DenseWeights = problem.zero_weights()
         self._problem = problem
-        self._separator = separator
-        self._cache: _core.PlaneCache = separator.cache
         self._model = model
         self._C = C
         self._best = np.zeros(problem.n_weights, np.float32)
         self._best_norm2 = 0.0
-        self.point: DenseWeights = problem.zero_weights()
 
     def start_at(self, weights: DenseWeights) -> None:
         """Make a point that was found elsewhere the best one."""
         np.copyto(self._best, weights.rounded)
         self._best_norm2 = weights.norm2()
 
-    def separate(self, needed: float, *, precise: bool) -> bool:
-        """Make the next cut the model's pending one; return whether it is exact, at ``point``.
+    @abstractmethod
+    def separate(self, needed: float) -> bool:
+        """Make the next cut the model's pending one; return whether it is that of all most violated planes at ``point``.
 
-        ``needed`` is the value at the QP's solution that a cut must exceed to be taken from the cache.
+        ``needed`` is the value at the QP's solution that a cut must exceed to be taken from cached planes.
         """
+
+    def _set_point(self) -> None:
+        """Put ``point`` a little beyond w̄, towards w."""
+        np.multiply(self._best, 1.0 - _LOOK_AHEAD, out=self.point.exact)
+        self.point.exact += _LOOK_AHEAD * self._model.weights.exact
+        self.point.touch()
+
+    def _find_step(self, planes_slope: Callable[[float], float]) -> float:
+        """Move w̄ to the minimum of the objective on the line from w̄ to w; return how far along it that is."""
+        w = self._model.weights
+        along = _core.dot_float(self._best, w.rounded)
+        squared_length = max(self._best_norm2 - 2.0 * along + self._model.norm2, 0.0)
+        slope_at_best = along - self._best_norm2
+        t = _root(lambda t: slope_at_best + t * squared_length + self._C * planes_slope(t))
+        if t > 0.0:
+            _core.mix_float(self._best, w.rounded, t)
+            self._best_norm2 += 2.0 * t * slope_at_best + t * t * squared_length
+        return t
+
+
+class CachedLineSearch(LineSearchSeparator):
+    """The objective on the line is that of the cached planes: for models whose search is dear."""
+
+    def __init__(
+        self, problem: Problem, model: CutModel, C: float, separator: Separator, cache: _core.PlaneCache
+    ) -> None:
+        super().__init__(problem, model, C)
+        self._separator = separator
+        self._cache = cache
+
+    def separate(self, needed: float) -> bool:
+        """Take the cut of the best cached planes if it is worth ``needed``, else ask the oracle."""
         model, problem, w = self._model, self._problem, self._model.weights
         if self._cache.n_planes:
             with model.watch("cache"):
                 self._cache.evaluate_anchor(self._best, problem.n_jobs)
                 self._cache.evaluate(w.exact, w.rounded, problem.n_jobs)
-                self._move_best()
+                t = self._find_step(lambda t: self._cache.slope(t, problem.sample_weight))
+                self._cache.move_anchor(t)
                 batch = self._cache.best(_LOOK_AHEAD)
             with model.watch("assembly"):
                 model.cuts.assemble(problem.space, batch, problem.sample_weight)
                 if model.pending_value(w) > needed:
                     return False
-        self.point.exact[:] = (1.0 - _LOOK_AHEAD) * self._best
-        self.point.exact += _LOOK_AHEAD * w.exact
-        self.point.touch()
-        self._separator.ask_all(model, self.point, precise=precise)
+        self._set_point()
+        return self._separator.ask_all(model, self.point, precise=False)
+
+
+class ScoredLineSearch(LineSearchSeparator):
+    """The objective on the line is the exact one, from all scores at w̄ and at w: for models whose search is a glance at scores."""
+
+    def __init__(self, problem: Problem, model: CutModel, C: float, line: _core.ScoreLine) -> None:
+        super().__init__(problem, model, C)
+        self._line = line
+
+    def start_at(self, weights: DenseWeights) -> None:
+        """Make a point that was found elsewhere the best one."""
+        super().start_at(weights)
+        self._line.evaluate(weights.rounded, self._problem.n_jobs)
+        self._line.move_anchor(1.0)
+
+    def separate(self, needed: float) -> bool:
+        """Make the exact cut at ``point``."""
+        model, problem = self._model, self._problem
+        with model.watch("oracle"):
+            self._line.evaluate(model.weights.rounded, problem.n_jobs)
+            problem.oracle_calls += problem.n_examples
+        with model.watch("cache"):
+            t = self._find_step(lambda t: self._line.slope(t, problem.sample_weight, problem.n_jobs))
+            self._line.move_anchor(t)
+        with model.watch("assembly"):
+            loss, total, _ = self._line.cut(_LOOK_AHEAD, problem.sample_weight, problem.n_jobs)
+            model.cuts.load(loss, total)
+            self._set_point()
         return True
 
-    def _move_best(self) -> None:
-        """Move w̄ to the minimum over the cached planes of the objective on the line from w̄ to w."""
-        w = self._model.weights
-        along = _core.dot_float(self._best, w.rounded)
-        w_norm2 = self._model.norm2
-        squared_length = max(self._best_norm2 - 2.0 * along + w_norm2, 0.0)
-        slope_at_best = along - self._best_norm2
 
-        def slope(t: float) -> float:
-            return slope_at_best + t * squared_length + self._C * self._cache.slope(t, self._problem.sample_weight)
-
-        low, high = 0.0, 1.0
-        if slope(1.0) <= 0.0:
-            low = 1.0
-        elif slope(0.0) >= 0.0:
-            high = 0.0
+def _root(slope: Callable[[float], float]) -> float:
+    """Return where a rising function crosses 0 in [0, 1], nearly; the end it does not reach 0 before otherwise."""
+    at_low, at_high = slope(0.0), slope(1.0)
+    if at_low >= 0.0:
+        return 0.0
+    if at_high <= 0.0:
+        return 1.0
+    low, high = 0.0, 1.0
+    for k in range(_LINE_STEPS):
+        # The secant is fast where slopes are near linear; every other step halves the interval, which always works.
+        t = low - at_low * (high - low) / (at_high - at_low) if k % 2 == 0 else 0.5 * (low + high)
+        at_t = slope(t)
+        if at_t < 0.0:
+            low, at_low = t, at_t
         else:
-            for _ in range(_BISECTIONS):
-                middle = 0.5 * (low + high)
-                low, high = (middle, high) if slope(middle) < 0.0 else (low, middle)
-        t = 0.5 * (low + high)
-        if t > 0.0:
-            _core.mix_float(self._best, w.rounded, t)
-            self._cache.move_anchor(t)
-            self._best_norm2 += 2.0 * t * slope_at_best + t * t * squared_length
+            high, at_high = t, at_t
+    return low - at_low * (high - low) / (at_high - at_low) if at_high > at_low else 0.5 * (low + high)

@@ -66,14 +66,6 @@ class Option:
     meaning: str
 
 
-EPSILON = Option(
-    None,
-    lambda v: v is None or (is_number(v) and v > 0),
-    "a positive number or None",
-    "the paper's ε, in units of mean loss: stop when the gap is at most C'ε. None: stop on tol.",
-)
-
-
 def is_number(value: Any) -> bool:
     """Return whether an option's value is a finite number."""
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
@@ -81,7 +73,15 @@ def is_number(value: Any) -> bool:
 
 def is_integer(value: Any, low: int) -> bool:
     """Return whether an option's value is an integer of at least ``low``."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= low
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= low)
+
+
+EPSILON: Option = Option(
+    None,
+    lambda v: v is None or (is_number(v) and v > 0),
+    "a positive number or None",
+    "the paper's ε, in units of mean loss: stop when the gap is at most C'ε. None: stop on tol.",
+)
 
 
 class Solver(ABC):
@@ -97,7 +97,9 @@ class Solver(ABC):
         unknown = sorted(set(given) - set(self.options))
         if unknown:
             known = ", ".join(f"'{key}'" for key in self.options)
-            raise ValueError(f"solver_options: solver '{self.name}' has no option '{unknown[0]}'; its options are {known}.")
+            raise ValueError(
+                f"solver_options: solver '{self.name}' has no option '{unknown[0]}'; its options are {known}."
+            )
         for key, value in given.items():
             if not self.options[key].accepts(value):
                 raise ValueError(f"solver_options['{key}'] must be {self.options[key].expected}, found {value!r}.")
@@ -181,6 +183,7 @@ def run(
 
     try:
         for iterate in solver.iterate(task, planes):
+            iterate.is_precise = iterate.is_precise or problem.always_precise
             best.update(iterate)
             has_dual = iterate.dual is not None
             seconds = time.perf_counter() - start
@@ -228,6 +231,7 @@ def run(
     if history:
         history[-1]["primal"] = certificate.primal
         history[-1]["gap"] = certificate.gap
+    _check_bounds(certificate)
     if not converged:
         warnings.warn(
             f"{message}; the relative duality gap is {certificate.relative_gap}, tol is {task.tol:g}.",
@@ -237,6 +241,22 @@ def run(
     return Solution(best.weights.exact, certificate, history, solver.name, solver.planes())
 
 
+def _check_bounds(certificate: Certificate) -> None:
+    """Refuse what rounding made meaningless: the optimum cannot lie between a dual and a smaller primal."""
+    primal, dual = certificate.primal, certificate.dual
+    if np.isnan(primal) or (dual is not None and certificate.exact and dual > primal + 1e-6 * abs(primal)):
+        raise ValueError(
+            f"the bounds contradict each other (primal {primal:g}, dual {dual}): C · ‖features‖² is too large for double "
+            "precision. Scale the features (StandardScaler, MaxAbsScaler) or lower C."
+        )
+
+
 def _report(name: str, record: Record) -> None:
-    dual = "" if record["dual"] is None else f"  dual {record['dual']:.6g}  gap {record['gap'] / max(record['primal'], 1e-300):.2e}"
-    print(f"{name} {record['iteration']:5d}  {record['seconds']:8.2f} s  primal {record['primal']:.6g}{dual}", flush=True)
+    dual = (
+        ""
+        if record["dual"] is None
+        else f"  dual {record['dual']:.6g}  gap {record['gap'] / max(record['primal'], 1e-300):.2e}"
+    )
+    print(
+        f"{name} {record['iteration']:5d}  {record['seconds']:8.2f} s  primal {record['primal']:.6g}{dual}", flush=True
+    )

@@ -10,7 +10,7 @@ cheap and the tolerance loose.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class LineSearch(Solver):
 
     name = "line-search"
     losses = frozenset({"hinge"})
-    options = {"epsilon": EPSILON}
+    options: ClassVar = {"epsilon": EPSILON}
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per oracle pass."""

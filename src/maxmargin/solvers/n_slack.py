@@ -13,7 +13,7 @@ then ends, under ``tol`` ε is reduced until the gap is small enough.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class NSlack(Solver):
 
     name = "n-slack"
     losses = frozenset({"hinge", "squared_hinge"})
-    options = {
+    options: ClassVar = {
         "epsilon": EPSILON,
         "batch_size": Option(
             100, lambda v: is_integer(v, 1), "an integer ≥ 1", "new planes after which the QP is solved again"
@@ -47,7 +47,7 @@ class NSlack(Solver):
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per sweep over the examples."""
-        problem, squared = task.problem, task.loss == "squared_hinge"
+        squared = task.loss == "squared_hinge"
         sweep = _Sweep(task, squared, self.option)
         epsilon, has_epsilon = self.option["epsilon"], self.option["epsilon"] is not None
 

@@ -16,13 +16,13 @@ cut from the oracle can end the training.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from maxmargin.problem import Problem
 from maxmargin.solvers._cutting_planes import CutModel, Separator
-from maxmargin.solvers._stabilized import LineSearchSeparator, block_passes
+from maxmargin.solvers._stabilized import CachedLineSearch, LineSearchSeparator, ScoredLineSearch, block_passes
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task, is_integer, is_number
 
@@ -37,7 +37,7 @@ class OneSlack(Solver):
 
     name = "one-slack"
     losses = frozenset({"hinge"})
-    options = {
+    options: ClassVar = {
         "epsilon": EPSILON,
         "cache_size": Option(
             None,
@@ -58,10 +58,11 @@ class OneSlack(Solver):
             "where planes are searched: at the QP's solution (None), or near the best point by a line search on cached planes",
         ),
         "warm_start_passes": Option(
-            0,
-            lambda v: is_integer(v, 0),
-            "an integer ≥ 0",
-            "passes of block coordinate ascent over the examples before the first cut; they become that cut",
+            None,
+            lambda v: v is None or is_integer(v, 0),
+            "an integer ≥ 0 or None",
+            "passes of block coordinate ascent over the examples before the first cut; they become that cut. "
+            "None: 0, with stabilization as many as pay.",
         ),
         "prune_after": Option(
             50, lambda v: is_integer(v, 1), "an integer ≥ 1", "drop a cut whose α was 0 in so many QPs in a row"
@@ -75,10 +76,12 @@ class OneSlack(Solver):
         watch = Stopwatch("oracle", "cache", "assembly", "gram", "qp", "weights")
         model = CutModel(problem, C, self.option["prune_after"], watch)
         separator = Separator(problem, self._cache_size(problem), self.option["refresh"], watch)
-        stabilized = LineSearchSeparator(problem, separator, model, C) if self.option["stabilization"] else None
+        stabilized = self._line_search(task, model, separator)
         violation = best_primal = np.inf
 
-        for step in block_passes(task, self.option["warm_start_passes"], model, separator):
+        for step in block_passes(
+            task, self._n_passes(problem), lambda dual: self._wanted_gap(task, dual), model, separator
+        ):
             yield self._finish(step, task, model, separator, False, 0.0, watch)
         if model.size:
             model.solve(0.0)
@@ -88,8 +91,10 @@ class OneSlack(Solver):
         while True:
             target = epsilon if epsilon is not None else 0.5 * task.tol * best_primal / C
             needed = model.slack + max(target, _CACHED_SHARE * violation)
-            if stabilized:
-                is_exact, w = stabilized.separate(needed, precise=self.precise), stabilized.point
+            # Near the optimum w̄ would have to be kept in double too, and the QP's solution no longer jumps.
+            is_near = stabilized is None or self.precise
+            if stabilized and not is_near:
+                is_exact, w = stabilized.separate(needed), stabilized.point
             else:
                 is_exact, w = separator.separate(model, model.weights, needed, precise=self.precise), model.weights
 
@@ -98,7 +103,7 @@ class OneSlack(Solver):
                 step.weights, step.is_precise = w, self.precise
                 step.primal = 0.5 * w.norm2() + C * max(model.pending_value(w), 0.0)
                 best_primal = min(best_primal, step.primal)
-                if stabilized and model.pending_value(model.weights) <= model.slack:
+                if not is_near and model.pending_value(model.weights) <= model.slack:
                     # A cut found elsewhere may spare the QP's solution; the one found there never does.
                     separator.ask_all(model, model.weights, precise=self.precise)
                 violation = model.pending_value(model.weights) - model.slack
@@ -134,6 +139,28 @@ class OneSlack(Solver):
         }
         return step
 
+    def _line_search(self, task: Task, model: CutModel, separator: Separator) -> LineSearchSeparator | None:
+        if self.option["stabilization"] is None:
+            return None
+        line = task.problem.score_line()
+        if line is not None:
+            return ScoredLineSearch(task.problem, model, task.C, line)
+        if separator.cache is None:
+            raise ValueError(
+                "solver_options: stabilization='line-search' works on cached planes; cache_size must be above 0."
+            )
+        return CachedLineSearch(task.problem, model, task.C, separator, separator.cache)
+
+    def _n_passes(self, problem: Problem) -> int | None:
+        """Return how many passes of block ascent to begin with; None: as many as pay."""
+        passes: int | None = self.option["warm_start_passes"]
+        if passes is None and (self.option["stabilization"] is None or problem.cheap_oracle):
+            return 0
+        return passes
+
+    def _wanted_gap(self, task: Task, dual: float) -> float:
+        return task.tol * dual if self.stops_on_gap else float(self.option["epsilon"]) * task.C_total
+
     def _qp_tolerance(self, task: Task, violation: float, best_primal: float) -> float:
         """Return a gap that is small against what the next cut can change and against what is asked for."""
         floor = 0.01 * task.tol * best_primal if self.stops_on_gap else 0.01 * self.option["epsilon"] * task.C_total
@@ -143,4 +170,4 @@ class OneSlack(Solver):
         size: int | None = self.option["cache_size"]
         if size is not None:
             return size
-        return 0 if problem.cheap_oracle and not self.option["stabilization"] else 10
+        return 0 if problem.cheap_oracle else 10
