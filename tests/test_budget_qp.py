@@ -5,6 +5,7 @@ import piqp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from maxmargin._core import BudgetQP
 
 pytestmark = pytest.mark.core

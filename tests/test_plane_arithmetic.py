@@ -275,34 +275,36 @@ class CacheModel:
 
     def __init__(self, n_examples, capacity, psi_of):
         self.slots = [[] for _ in range(n_examples)]
-        self.capacity, self.clock, self.psi_of = capacity, 0, psi_of
+        self.capacity, self.tick, self.n_cuts, self.psi_of = capacity, 0, 0, psi_of
 
     def insert(self, planes):
+        self.tick += 1
         for plane in planes:
             slots = self.slots[plane[0]]
             known = [slot for slot in slots if slot[0] == plane]
             if known:
-                known[0][1] = self.clock
+                known[0][1:] = self.tick, self.n_cuts
             elif len(slots) < self.capacity:
-                slots.append([plane, self.clock])
+                slots.append([plane, self.tick, self.n_cuts])
             else:
                 oldest = min(range(len(slots)), key=lambda k: slots[k][1])
-                slots[oldest] = [plane, self.clock]
+                slots[oldest] = [plane, self.tick, self.n_cuts]
 
     def drop_unused(self, age):
-        self.slots = [[slot for slot in slots if self.clock - slot[1] <= age] for slots in self.slots]
+        self.slots = [[slot for slot in slots if self.n_cuts - slot[2] <= age] for slots in self.slots]
 
     def value(self, plane, w):
         return plane[1] - self.psi_of(plane) @ w
 
     def best(self, w):
-        self.clock += 1
+        self.tick += 1
+        self.n_cuts += 1
         found = []
         for slots in self.slots:
             worth = [self.value(slot[0], w) for slot in slots]
             if worth and max(worth) > 0.0:
                 slot = slots[int(np.argmax(worth))]
-                slot[1] = self.clock
+                slot[1:] = self.tick, self.n_cuts
                 found.append(slot[0])
         return found
 

@@ -125,7 +125,7 @@ def test_long_lines_and_long_numbers_are_read_in_full(tmp_path: Path) -> None:
 HMM_ERRORS = [
     (b"1 qid:1 5:1 118:1 97:1", "1:19: expected 'feature:value' with an integer feature above 118, found '97:1' (features must ascend)."),  # noqa: E501
     (b"1 qid:1 2:1\n\n# c\n1 qid:1 3:1 3:1\n", "4:13: expected 'feature:value' with an integer feature above 3, found '3:1' (features must ascend)."),  # noqa: E501
-    (b"1 qid:1 0:1\n", "1:9: expected 'feature:value' with an integer feature above 0, found '0:1' (features count from 1)."),  # noqa: E501
+    (b"1 qid:1 0:1\n", "1:9: expected 'feature:value' with an integer feature above 0, found '0:1' (features count from 1)."),
     (b"1 qid:1 -2:1\n", "1:9: expected 'feature:value' with an integer feature above 0, found '-2:1'."),
     (b"1 qid:1 2.5:1\n", "found '2.5:1'"),
     (b"1 qid:1 word:1\n", "found 'word:1'"),
@@ -145,7 +145,7 @@ HMM_ERRORS = [
     (b"1 qid:1 1:1\x002:1\n", "found '1:1\\x002:1'."),
     (b"1 qid:1 1:1\r2 qid:1 1:1\n", "found '1:1\\x0d2'."),
     (b"1 qid:1 1:1\x0b\n", "found '1:1\\x0b'."),
-    (b"1 qid:1 1:1 qid:2\n", "1:13: expected 'feature:value' with an integer feature above 1, found 'qid:2'."),  # noqa: E501
+    (b"1 qid:1 1:1 qid:2\n", "1:13: expected 'feature:value' with an integer feature above 1, found 'qid:2'."),
     (b"1 qid:1 1:1\n0 qid:1 1:1\n", "2:1: expected an integer tag from 1 to 2147483647, found '0'."),
     (b"-1 qid:1 1:1\n", "expected an integer tag from 1 to 2147483647, found '-1'."),
     (b"1.0 qid:1 1:1\n", "found '1.0'."),
@@ -173,8 +173,8 @@ SVMLIGHT_ERRORS = [
     (b"+ 1:1\n", "1:1: expected a finite number as target, found '+'."),
     (b"1,2 1:1\n", "found '1,2'."),
     (b"1:1 2:1\n", "1:1: expected a finite number as target, found '1:1'."),
-    (b"1 qid:1 1:1\n1 1:1\n", "2:3: expected 'qid:NUMBER' after the target, as on the lines before, found '1:1'."),  # noqa: E501
-    (b"1 qid:1 1:1\n1\n", "2:2: expected 'qid:NUMBER' after the target, as on the lines before, found the end of the line."),  # noqa: E501
+    (b"1 qid:1 1:1\n1 1:1\n", "2:3: expected 'qid:NUMBER' after the target, as on the lines before, found '1:1'."),
+    (b"1 qid:1 1:1\n1\n", "2:2: expected 'qid:NUMBER' after the target, as on the lines before, found the end of the line."),
     (b"1 1:1\n1 qid:1 1:1\n", "2:3: expected no qid, as on the lines before, found 'qid:1'."),
     (b"1 sid:3 1:1\n", "found 'sid:3'."),
 ]  # fmt: skip

@@ -19,6 +19,16 @@ namespace {
 using OptionalDoubles = std::optional<Array1<double>>;
 using OptionalFloats = std::optional<Array1<float>>;
 
+void check_examples(const PlaneBatch& planes, const PlaneSpace& space) {
+    for (const int32_t example : planes.examples)
+        if (example < 0 || example >= space.n_examples()) throw std::invalid_argument("a plane's example is out of range.");
+}
+
+void check_ids(const Array1<int64_t>& ids, const PlaneSpace& space) {
+    for (const int64_t example : as_span(ids))
+        if (example < 0 || example >= space.n_examples()) throw std::invalid_argument("an example number is out of range.");
+}
+
 void bind_cuts(nb::module_& m) {
     nb::class_<CutSet>(m, "CutSet")
         .def(nb::init<int64_t>(), arg("n_weights"))
@@ -28,22 +38,39 @@ void bind_cuts(nb::module_& m) {
             "assemble",
             [](CutSet& self, const PlaneSpace& space, const PlaneBatch& planes, OptionalDoubles sample_weight) {
                 if (sample_weight) require_length("sample_weight", sample_weight->shape(0), space.n_examples());
+                require_length("weights of the space", space.n_weights(), self.n_weights());
+                check_examples(planes, space);
                 nb::gil_scoped_release release;
                 self.assemble(space, planes, data_or_null(sample_weight));
             },
             arg("space"), arg("planes"), arg("sample_weight").none())
         .def(
-            "load", [](CutSet& self, double loss, Array1<double> sum) { self.load(loss, as_span(sum)); }, arg("loss"), arg("sum"))
+            "load",
+            [](CutSet& self, double loss, Array1<double> sum) {
+                require_length("sum", sum.shape(0), self.n_weights());
+                self.load(loss, as_span(sum));
+            }, arg("loss"), arg("sum"))
         .def_prop_ro("pending_loss", &CutSet::pending_loss)
         .def(
-            "pending_dot", [](const CutSet& self, Array1<double> w) { return self.pending_dot(w.data()); }, arg("weights"))
+            "pending_dot",
+            [](const CutSet& self, Array1<double> w) {
+                require_length("weights", w.shape(0), self.n_weights());
+                return self.pending_dot(w.data());
+            }, arg("weights"))
         .def(
-            "add_pending", [](const CutSet& self, double a, Mutable1<double> w) { self.add_pending(a, w.data()); }, arg("a"), arg("weights"))
+            "add_pending",
+            [](const CutSet& self, double a, Mutable1<double> w) {
+                require_length("weights", w.shape(0), self.n_weights());
+                self.add_pending(a, w.data());
+            }, arg("a"), arg("weights"))
         .def(
             "pending_at",
             [](const CutSet& self, Array1<int64_t> indices) {
                 std::vector<double> out(indices.shape(0));
-                for (size_t j = 0; j < out.size(); ++j) out[j] = self.pending_at(indices(j));
+                for (size_t j = 0; j < out.size(); ++j) {
+                    if (indices(j) < 0 || indices(j) >= self.n_weights()) throw nb::index_error();
+                    out[j] = self.pending_at(indices(j));
+                }
                 return to_numpy(std::move(out));
             },
             arg("indices"))
@@ -62,12 +89,20 @@ void bind_cuts(nb::module_& m) {
             "add",
             [](const CutSet& self, Array1<double> coefficients, Mutable1<double> w, std::optional<Mutable1<float>> rounded, int n_threads) {
                 require_length("coefficients", coefficients.shape(0), self.size());
+                require_length("weights", w.shape(0), self.n_weights());
+                if (rounded) require_length("rounded weights", rounded->shape(0), self.n_weights());
                 nb::gil_scoped_release release;
-                self.add(as_span(coefficients), w.data(), data_or_null(rounded), workers(n_threads));
+                return self.add(as_span(coefficients), w.data(), data_or_null(rounded), workers(n_threads));
             },
             arg("coefficients"), arg("weights"), arg("rounded").none(), arg("n_threads"))
         .def(
-            "remove", [](CutSet& self, Array1<int64_t> cuts) { self.remove(as_span(cuts)); }, arg("cuts"));
+            "remove",
+            [](CutSet& self, Array1<int64_t> cuts) {
+                for (size_t k = 0; k < cuts.shape(0); ++k)
+                    if (cuts(k) < 0 || cuts(k) >= self.size() || (k > 0 && cuts(k) <= cuts(k - 1)))
+                        throw std::invalid_argument("cuts to remove must be ascending numbers of cuts.");
+                self.remove(as_span(cuts));
+            }, arg("cuts"));
 }
 
 void bind_cache(nb::module_& m) {
@@ -76,17 +111,30 @@ void bind_cache(nb::module_& m) {
             "__init__", [](PlaneCache* self, std::shared_ptr<PlaneSpace> space, int capacity) { new (self) PlaneCache(space, capacity); },
             arg("space"), arg("capacity"), nb::keep_alive<1, 2>())
         .def_prop_ro("n_planes", &PlaneCache::n_planes)
+        .def("planes", &PlaneCache::planes)
         .def(
             "improve",
             [](const PlaneCache& self, PlaneBatch& found, Array1<int64_t> searched, Array1<double> w) {
+                check_examples(found, self.space());
+                check_ids(searched, self.space());
+                require_length("weights", w.shape(0), self.space().n_weights());
                 const std::vector<int32_t> ids(searched.data(), searched.data() + searched.shape(0));
                 return to_numpy(self.improve(found, ids, w.data()));
             },
             arg("found"), arg("searched"), arg("weights"))
-        .def("insert", &PlaneCache::insert, arg("planes"), nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "insert",
+            [](PlaneCache& self, const PlaneBatch& planes) {
+                check_examples(planes, self.space());
+                nb::gil_scoped_release release;
+                self.insert(planes);
+            },
+            arg("planes"))
         .def(
             "evaluate",
             [](PlaneCache& self, Array1<double> w, OptionalFloats rounded, int n_threads) {
+                require_length("weights", w.shape(0), self.space().n_weights());
+                if (rounded) require_length("rounded weights", rounded->shape(0), self.space().n_weights());
                 nb::gil_scoped_release release;
                 self.evaluate({w.data(), data_or_null(rounded)}, workers(n_threads));
             },
@@ -94,6 +142,7 @@ void bind_cache(nb::module_& m) {
         .def(
             "evaluate_anchor",
             [](PlaneCache& self, Array1<float> anchor, int n_threads) {
+                require_length("anchor", anchor.shape(0), self.space().n_weights());
                 nb::gil_scoped_release release;
                 self.evaluate_anchor({nullptr, anchor.data()}, workers(n_threads));
             },
@@ -128,25 +177,46 @@ void bind_working_sets(nb::module_& m) {
             },
             arg("space"), arg("budgets"), arg("squared"), arg("nonnegative"), nb::keep_alive<1, 2>())
         .def_prop_ro("n_planes", &WorkingSets::n_planes)
+        .def("planes", &WorkingSets::planes)
         .def_prop_ro("n_active", &WorkingSets::n_active)
         .def(
-            "insert", [](WorkingSets& self, const PlaneBatch& planes, Array1<double> w, double epsilon) { return self.insert(planes, w.data(), epsilon); },
+            "insert",
+            [](WorkingSets& self, const PlaneBatch& planes, Array1<double> w, double epsilon) {
+                check_examples(planes, self.space());
+                require_length("weights", w.shape(0), self.space().n_weights());
+                return self.insert(planes, w.data(), epsilon);
+            },
             arg("planes"), arg("weights"), arg("epsilon"))
         .def(
             "sweep",
             [](WorkingSets& self, Array1<int64_t> order, double tolerance, Mutable1<double> w) {
+                check_ids(order, self.space());
+                require_length("weights", w.shape(0), self.space().n_weights());
                 nb::gil_scoped_release release;
                 return self.sweep(as_span(order), tolerance, w.data(), workers(1));
             },
             arg("order"), arg("tolerance"), arg("weights"))
         .def(
-            "slacks", [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> w) { return to_numpy(self.slacks(as_span(ids), w.data())); },
+            "slacks",
+            [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> w) {
+                check_ids(ids, self.space());
+                require_length("weights", w.shape(0), self.space().n_weights());
+                return to_numpy(self.slacks(as_span(ids), w.data()));
+            },
             arg("ids"), arg("weights"))
         .def("linear_part", &WorkingSets::linear_part)
         .def(
-            "weights", [](const WorkingSets& self, Mutable1<double> w) { self.weights(w.data()); }, arg("weights"))
+            "weights",
+            [](const WorkingSets& self, Mutable1<double> w) {
+                require_length("weights", w.shape(0), self.space().n_weights());
+                self.weights(w.data());
+            }, arg("weights"))
         .def(
-            "sum", [](const WorkingSets& self, Mutable1<double> w) { self.sum(w.data()); }, arg("weights"))
+            "sum",
+            [](const WorkingSets& self, Mutable1<double> w) {
+                require_length("weights", w.shape(0), self.space().n_weights());
+                self.sum(w.data());
+            }, arg("weights"))
         .def("prune", &WorkingSets::prune, arg("prune_after"));
 }
 

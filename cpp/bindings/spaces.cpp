@@ -149,6 +149,8 @@ void bind_batches(nb::module_& m) {
             "add_vector",
             [](PlaneBatch& self, int32_t example, double loss, Array1<int32_t> indices, Array1<double> values) {
                 require_length("values", values.shape(0), static_cast<int64_t>(indices.shape(0)));
+                for (size_t j = 0; j < indices.shape(0); ++j)
+                    if (indices(j) < (j > 0 ? indices(j - 1) + 1 : 0)) throw std::invalid_argument("indices must ascend from 0.");
                 self.add(example, loss, VectorSpace::encode(as_span(indices), as_span(values)));
             },
             arg("example"), arg("loss"), arg("indices"), arg("values"))
@@ -275,6 +277,11 @@ void bind_spaces(nb::module_& m) {
                 return to_numpy(std::move(codes));
             },
             arg("weights"), arg("n_threads"))
+        .def_prop_ro("n_products",
+                     [](const LinearSpace& self) {
+                         const Features& x = self.features();
+                         return (x.is_sparse() ? x.indptr[x.n_rows] : x.n_rows * x.n_features) * self.stride();
+                     })
         .def_prop_ro("has_line", [](const LinearSpace& self) { return self.structure().has_line_slope() && self.structure().n_table() == 0; })
         .def("max_marginals", &max_marginals, arg("chain"), arg("weights"))
         .def("k_best", &k_best, arg("chain"), arg("weights"), arg("example"), arg("k"));

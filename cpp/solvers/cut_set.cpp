@@ -15,6 +15,15 @@ bool is_zero(const double* eight) {
     return !nonzero;
 }
 
+double squared_norm(const double* w, int64_t n) {
+    double sum[8] = {};
+    int64_t j = 0;
+    for (; j + 8 <= n; j += 8)
+        for (int lane = 0; lane < 8; ++lane) sum[lane] += w[j + lane] * w[j + lane];
+    for (; j < n; ++j) sum[0] += w[j] * w[j];
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+}
+
 // Beyond float32 the copy saturates: it only steers the search for planes.
 float to_float(double v) { return static_cast<float>(std::clamp(v, -1e37, 1e37)); }
 }
@@ -147,7 +156,8 @@ std::vector<double> CutSet::keep(const Workers& workers) {
     return row;
 }
 
-void CutSet::add(std::span<const double> coefficients, double* w, float* rounded, const Workers& workers) const {
+double CutSet::add(std::span<const double> coefficients, double* w, float* rounded, const Workers& workers) const {
+    std::vector<double> norm2(n_blocks_);
     for_each_chunk(n_blocks_, workers, [&](int64_t b, int) {
         double* base = w + b * block_size;
         for (size_t k = 0; k < cuts_.size(); ++k) {
@@ -162,10 +172,12 @@ void CutSet::add(std::span<const double> coefficients, double* w, float* rounded
             if (cut.wide.empty()) add_values(cut.narrow.data());
             else add_values(cut.wide.data());
         }
-        if (!rounded) return;
         const int64_t begin = b * block_size, end = std::min(begin + block_size, n_weights_);
+        norm2[b] = squared_norm(w + begin, end - begin);
+        if (!rounded) return;
         for (int64_t j = begin; j < end; ++j) rounded[j] = to_float(w[j]);
     });
+    return std::accumulate(norm2.begin(), norm2.end(), 0.0);
 }
 
 void CutSet::remove(std::span<const int64_t> cuts) {

@@ -31,11 +31,12 @@ class CutSet {
 
     // Keeps the pending cut. Returns its products with the cuts before it and, last, with itself.
     std::vector<double> keep(const Workers& workers);
-    // w += Σ_k a_k g_k; rounded, if given, becomes the float copy of w.
-    void add(std::span<const double> coefficients, double* w, float* rounded, const Workers& workers) const;
+    // w += Σ_k a_k g_k; rounded, if given, becomes the float copy of w. Returns ‖w‖².
+    double add(std::span<const double> coefficients, double* w, float* rounded, const Workers& workers) const;
     // Ascending numbers.
     void remove(std::span<const int64_t> cuts);
 
+    int64_t n_weights() const { return n_weights_; }
     int64_t size() const { return static_cast<int64_t>(cuts_.size()); }
     int64_t n_entries() const;
 

@@ -12,23 +12,32 @@ constexpr int64_t examples_per_chunk = 64;
 PlaneCache::PlaneCache(std::shared_ptr<const PlaneSpace> space, int capacity)
     : space_(std::move(space)), capacity_(static_cast<size_t>(capacity)), caches_(space_->n_examples()) {}
 
-// Puts a code in the place of an entry's; codes of another length (sparse vectors) move the ones behind it.
+// Puts a code in the place of an entry's; codes of another length (sparse vectors) are laid out anew.
 void PlaneCache::replace(ExampleCache& cache, Entry& entry, Code code) {
-    if (code.size() != entry.length) {
-        const int64_t shift = static_cast<int64_t>(code.size()) - entry.length;
-        const auto begin = cache.codes.begin() + entry.begin;
-        if (shift < 0) cache.codes.erase(begin, begin - shift);
-        else cache.codes.insert(begin, shift, 0);
-        for (Entry& other : cache.entries)
-            if (other.begin > entry.begin) other.begin = static_cast<uint32_t>(other.begin + shift);
-        entry.length = static_cast<uint32_t>(code.size());
+    if (code.size() == entry.length) {
+        std::copy(code.begin(), code.end(), cache.codes.begin() + entry.begin);
+        return;
     }
-    std::copy(code.begin(), code.end(), cache.codes.begin() + entry.begin);
+    std::vector<int32_t> codes;
+    for (Entry& other : cache.entries) {
+        const Code kept = &other == &entry ? code : cache.code(other);
+        other.begin = static_cast<uint32_t>(codes.size());
+        other.length = static_cast<uint32_t>(kept.size());
+        codes.insert(codes.end(), kept.begin(), kept.end());
+    }
+    cache.codes.swap(codes);
+}
+
+PlaneBatch PlaneCache::planes() const {
+    PlaneBatch all;
+    for (size_t i = 0; i < caches_.size(); ++i)
+        for (const Entry& entry : caches_[i].entries) all.add(static_cast<int32_t>(i), entry.loss, caches_[i].code(entry));
+    return all;
 }
 
 void PlaneCache::drop_unused(int64_t age) {
     for (ExampleCache& cache : caches_) {
-        const auto is_old = [&](const Entry& entry) { return clock_ - entry.last_used > age; };
+        const auto is_old = [&](const Entry& entry) { return n_cuts_ - entry.last_cut > age; };
         if (std::none_of(cache.entries.begin(), cache.entries.end(), is_old)) continue;
         ExampleCache kept;
         for (const Entry& entry : cache.entries) {
@@ -44,6 +53,7 @@ void PlaneCache::drop_unused(int64_t age) {
 }
 
 void PlaneCache::insert(const PlaneBatch& planes) {
+    ++tick_;
     for (int64_t k = 0; k < planes.size(); ++k) {
         ExampleCache& cache = caches_[planes.examples[k]];
         const Code code = planes.code(k);
@@ -53,13 +63,14 @@ void PlaneCache::insert(const PlaneBatch& planes) {
             return entry.loss == loss && std::equal(code.begin(), code.end(), other.begin(), other.end());
         });
         if (same != cache.entries.end()) {
-            same->last_used = clock_;
+            same->last_used = tick_;
+            same->last_cut = n_cuts_;
             continue;
         }
         if (cache.entries.size() < capacity_) {
             const auto begin = static_cast<uint32_t>(cache.codes.size());
             cache.codes.insert(cache.codes.end(), code.begin(), code.end());
-            cache.entries.push_back({loss, 0.0, 0.0, clock_, begin, static_cast<uint32_t>(code.size()), false});
+            cache.entries.push_back({loss, 0.0, 0.0, tick_, n_cuts_, begin, static_cast<uint32_t>(code.size()), false});
             ++n_planes_;
             continue;
         }
@@ -67,7 +78,8 @@ void PlaneCache::insert(const PlaneBatch& planes) {
                                           [](const Entry& a, const Entry& b) { return a.last_used < b.last_used; });
         replace(cache, oldest, code);
         oldest.loss = loss;
-        oldest.last_used = clock_;
+        oldest.last_used = tick_;
+        oldest.last_cut = n_cuts_;
         oldest.has_anchor = false;
     }
 }
@@ -165,12 +177,14 @@ int64_t PlaneCache::best_entry(const ExampleCache& cache, double t) {
 }
 
 PlaneBatch PlaneCache::best(double t) {
-    ++clock_;
+    ++tick_;
+    ++n_cuts_;
     PlaneBatch batch;
     for (size_t i = 0; i < caches_.size(); ++i)
         if (const int64_t e = best_entry(caches_[i], t); e >= 0) {
             Entry& entry = caches_[i].entries[e];
-            entry.last_used = clock_;
+            entry.last_used = tick_;
+            entry.last_cut = n_cuts_;
             batch.add(static_cast<int32_t>(i), entry.loss, caches_[i].code(entry));
         }
     return batch;

@@ -41,14 +41,18 @@ class PlaneCache {
     // d/dt of Σ_i s_i max(0, best value of i) at (1 − t) anchor + t w.
     double slope(double t, const double* sample_weight) const;
 
+    const PlaneSpace& space() const { return *space_; }
     int64_t n_planes() const { return n_planes_; }
+    // All planes, by example.
+    PlaneBatch planes() const;
 
   private:
     struct Entry {
         double loss;
         double at_w;
         double at_anchor;
-        int64_t last_used;
+        int64_t last_used;   // tick: which of a full cache's planes is the oldest
+        int64_t last_cut;    // how many calls of best there were when a cut last used it
         uint32_t begin, length;  // of the code in codes
         bool has_anchor;
     };
@@ -65,7 +69,8 @@ class PlaneCache {
 
     std::shared_ptr<const PlaneSpace> space_;
     size_t capacity_;
-    int64_t clock_ = 0;
+    int64_t tick_ = 0;
+    int64_t n_cuts_ = 0;
     int64_t n_planes_ = 0;
     std::vector<ExampleCache> caches_;
 };

@@ -242,6 +242,14 @@ int64_t WorkingSets::prune(int64_t prune_after) {
     return dropped;
 }
 
+PlaneBatch WorkingSets::planes() const {
+    PlaneBatch all;
+    for (size_t i = 0; i < blocks_.size(); ++i)
+        for (size_t e = 0; e < blocks_[i].entries.size(); ++e)
+            all.add(static_cast<int32_t>(i), blocks_[i].entries[e].loss, blocks_[i].code(e));
+    return all;
+}
+
 int64_t WorkingSets::n_active() const {
     int64_t count = 0;
     for (const Block& block : blocks_) count += std::count_if(block.alpha.begin(), block.alpha.end(), [](double a) { return a > 0.0; });

@@ -48,7 +48,10 @@ class WorkingSets {
     // Called once per QP: drops planes whose α has been 0 in the last prune_after of them. Returns how many.
     int64_t prune(int64_t prune_after);
 
+    const PlaneSpace& space() const { return *space_; }
     int64_t n_planes() const { return n_planes_; }
+    // All planes, by example.
+    PlaneBatch planes() const;
     int64_t n_active() const;
 
   private:

@@ -10,6 +10,7 @@
 
 #include "scores/kernels.hpp"
 #include "structures/chain.hpp"
+#include "threads/parallel.hpp"
 
 namespace maxmargin {
 
@@ -54,6 +55,7 @@ void Chain::search_slack(int64_t example, PartScores<double> scores, int32_t* co
     };
     std::vector<double> reached(cells);
     const auto advance = [&](int64_t t, const double* before, double* out) {
+        heartbeat();
         for (int64_t e = 0; e <= table.most[t - 1]; ++e)
             max_plus(before + e * stride, ends.transition, k, stride, reached.data() + e * stride);
         std::fill(out, out + cells, minus_infinity);

@@ -11,9 +11,28 @@
 namespace maxmargin {
 
 namespace {
+
 using Clock = std::chrono::steady_clock;
 constexpr auto poll_interval = std::chrono::milliseconds(50);
+
+// What the current thread works for: set while for_each_chunk runs on it.
+struct Duty {
+    const std::atomic<bool>* stop = nullptr;
+    const std::function<bool()>* poll = nullptr;  // the calling thread only
+    Clock::time_point last_poll;
+};
+thread_local Duty duty;
+
 }  // namespace
+
+void heartbeat() {
+    if (duty.stop && duty.stop->load(std::memory_order_relaxed)) throw Interrupted();
+    if (!duty.poll || !*duty.poll) return;
+    const auto now = Clock::now();
+    if (now - duty.last_poll < poll_interval) return;
+    duty.last_poll = now;
+    if ((*duty.poll)()) throw Interrupted();
+}
 
 // Threads live for one call: they cost microseconds against passes of milliseconds, and a process that forks
 // between calls inherits none.
@@ -24,22 +43,21 @@ void for_each_chunk(int64_t n_chunks, const Workers& workers, const std::functio
     std::mutex failure_lock;
 
     const auto run = [&](int thread) {
-        auto last_poll = Clock::now();
+        const Duty outer = duty;
+        duty = {&stop, thread == 0 ? &workers.poll : nullptr, Clock::now()};
         while (!stop.load(std::memory_order_relaxed)) {
             const int64_t chunk = next.fetch_add(1);
-            if (chunk >= n_chunks) return;
+            if (chunk >= n_chunks) break;
             try {
                 work(chunk, thread);
-                if (thread == 0 && workers.poll && Clock::now() - last_poll > poll_interval) {
-                    last_poll = Clock::now();
-                    if (workers.poll()) throw Interrupted();
-                }
+                heartbeat();
             } catch (...) {
                 const std::lock_guard guard(failure_lock);
                 if (!failure) failure = std::current_exception();
                 stop = true;
             }
         }
+        duty = outer;
     };
 
     const int extra = static_cast<int>(std::min<int64_t>(std::max(workers.n_threads, 1), n_chunks)) - 1;

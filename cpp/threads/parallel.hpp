@@ -21,4 +21,7 @@ struct Workers {
 // Calls work(chunk, thread) for chunk = 0 … n_chunks − 1, in any order; rethrows the first exception.
 void for_each_chunk(int64_t n_chunks, const Workers& workers, const std::function<void(int64_t chunk, int thread)>& work);
 
+// To be called every millisecond or so inside long work on a chunk: throws Interrupted if the work is to end.
+void heartbeat();
+
 }  // namespace maxmargin

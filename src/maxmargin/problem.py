@@ -128,6 +128,8 @@ class Problem(ABC):
 class LinearProblem(Problem):
     """A built-in model: linear scores under a structure, searched by the compiled core in threads."""
 
+    # A pass of fewer multiplications than this gains nothing from float32.
+    _PRECISE_BELOW = 2_000_000
     # Up to this many weights a full pass is summed chunk by chunk while the features are in cache.
     _SUMMED_BELOW = 65536
 
@@ -143,13 +145,14 @@ class LinearProblem(Problem):
         super().__init__(sample_weight, nonnegative, n_jobs)
         self.space: _core.LinearSpace = space
         self.cheap_oracle = cheap_oracle
+        self.always_precise = space.n_products < self._PRECISE_BELOW
 
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, where the structure has no table and few weights."""
         return _core.ScoreLine(self.space) if self.space.has_line and self.n_weights <= self._SUMMED_BELOW else None
 
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
-        rounded = None if precise else weights.rounded
+        rounded = None if precise or self.always_precise else weights.rounded
         return self.space.separate(ids, weights.exact, rounded, self.n_jobs)
 
     def separate_into(self, cuts: _core.CutSet, weights: DenseWeights, *, precise: bool) -> None:
@@ -158,6 +161,6 @@ class LinearProblem(Problem):
             super().separate_into(cuts, weights, precise=precise)
             return
         self.oracle_calls += self.n_examples
-        rounded = None if precise else weights.rounded
+        rounded = None if precise or self.always_precise else weights.rounded
         loss, total, _ = self.space.separate_and_sum(weights.exact, rounded, self.sample_weight, self.n_jobs)
         cuts.load(loss, total)

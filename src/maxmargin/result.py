@@ -25,7 +25,8 @@ class Certificate:
     oracle_calls : int
         How many times the best output of an example was searched for.
     exact : bool
-        False if an oracle was found to return outputs that are not maximal: ``primal`` is then an estimate.
+        False if an oracle was found to return outputs that are not maximal, or if training was interrupted before its last
+        primal was verified in double precision: ``primal`` is then an estimate.
     converged : bool
         Whether the stopping rule was met (rather than max_iter, max_time or an interrupt).
     message : str
@@ -54,7 +55,7 @@ class Certificate:
     def __str__(self) -> str:
         if self.dual is None or self.gap is None:
             return f"primal {self.primal:.8g}, no dual ({self.message})"
-        quality = "exact" if self.exact else "oracle not exact"
+        quality = "exact" if self.exact else "not verified"
         return (
             f"primal {self.primal:.8g}, dual {self.dual:.8g}, gap {self.gap:.3g} "
             f"({self.relative_gap:.2e} of the primal), {self.oracle_calls} oracle calls, {quality}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -127,7 +128,8 @@ def train(
     chosen = make_solver(solver, loss, rescaling, model.abilities, solver_options)
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
     rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state)
-    task = Task(problem, float(C), loss, tol, rng)
+    deadline = None if max_time is None else time.perf_counter() + max_time
+    task = Task(problem, float(C), loss, tol, rng, deadline)
     try:
         return run(
             chosen, task, max_iter=max_iter, max_time=max_time, verbose=verbose, callback=callback, planes=planes

@@ -23,10 +23,11 @@ class DenseWeights:
         """Say that ``exact`` was written to from outside."""
         self._is_fresh = False
 
-    def add_cuts(self, cuts: _core.CutSet, coefficients: NDArray[np.float64], n_jobs: int) -> None:
-        """Become w + Σ a_k g_k; the float32 copy, if there is one, follows in the same pass over memory."""
-        cuts.add(coefficients, self.exact, self._rounded, n_jobs)
+    def add_cuts(self, cuts: _core.CutSet, coefficients: NDArray[np.float64], n_jobs: int) -> float:
+        """Become w + Σ a_k g_k and return ‖w‖²; the float32 copy, if there is one, follows in the same pass over memory."""
+        norm2 = cuts.add(coefficients, self.exact, self._rounded, n_jobs)
         self._is_fresh = self._rounded is not None
+        return norm2
 
     @property
     def rounded(self) -> NDArray[np.float32]:

@@ -102,8 +102,8 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
                 f"{self.intercept_scaling!r}."
             )
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        check_classification_targets(y)
         try:
+            check_classification_targets(y)
             classes, inverse = np.unique(y, return_inverse=True)
         except TypeError as error:
             raise TypeError(f"y holds labels that cannot be sorted, such as numbers among strings: {error}.") from None

@@ -65,7 +65,8 @@ def _as_list(X: Any) -> Any:
         if isinstance(sequence, (str, bytes, Mapping, Set)) or (
             not hasattr(sequence, "__len__") and not is_sparse(sequence)
         ):
-            raise TypeError(f"X[{i}] is of type {type(sequence).__name__}; expected {_EXPECTED}.")
+            hint = " For one sequence, give [X]." if isinstance(sequence, Mapping) else ""
+            raise TypeError(f"X[{i}] is of type {type(sequence).__name__}; expected {_EXPECTED}.{hint}")
     return sequences
 
 

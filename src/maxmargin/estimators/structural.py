@@ -182,7 +182,8 @@ class StructuralSVM(MaxMarginEstimator):
         if len(X) == 0:
             raise ValueError("X and y are empty: a score needs at least one example.")
         losses = [float(self.model_.loss(truth, best)) for truth, best in zip(y, self.predict(X), strict=True)]
-        return -float(np.average(losses, weights=check_sample_weight(sample_weight, len(losses))))
+        # A difference rather than a sign: no loss at all is 0.0, not -0.0.
+        return 0.0 - float(np.average(losses, weights=check_sample_weight(sample_weight, len(losses))))
 
     def _fitted_state(self) -> dict[str, Any]:
         check_is_fitted(self)

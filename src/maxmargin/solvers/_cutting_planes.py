@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from maxmargin import _core
@@ -14,6 +16,17 @@ _MAX_QP_STEPS = 1_000_000
 _FORGET_AFTER = 10
 
 
+@dataclass
+class StoredCuts:
+    """Cuts with their products: all that a later run on the same examples needs of them."""
+
+    cuts: _core.CutSet
+    losses: FloatArray
+    gram: FloatArray
+    at_nonnegative: FloatArray
+    planes: _core.PlaneBatch | None
+
+
 class CutModel:
     """The cuts so far with their QP: max_α Σ α_k c_k − ½‖Σ α_k g_k + μ‖², α ≥ 0, Σ α ≤ C.
 
@@ -21,35 +34,34 @@ class CutModel:
     ----------
     weights : DenseWeights
         The w of the current α.
+    norm2 : float
+        ‖w‖² at that w.
     slack : float
         ξ = max(0, max_k c_k − w·g_k) at that w.
     dual : float
-        The QP's value, a lower bound of the optimum for any α.
-    norm2 : float
-        ‖w‖² at that w.
+        Σ α_k c_k − ½‖w‖², a lower bound of the optimum for any α.
     """
+
+    # Every so many solves w is summed from the cuts afresh: many small changes leave rounding behind.
+    _REFRESH_EVERY = 100
 
     def __init__(self, problem: Problem, C: float, prune_after: int, watch: Stopwatch) -> None:
         self.cuts = _core.CutSet(problem.n_weights)
         self.weights = problem.zero_weights()
-        self.slack = 0.0
-        self.dual = 0.0
-        self.norm2 = 0.0
-        self.tolerance = 0.0
-        self.n_added = 0
-        self.n_dropped = 0
+        self.norm2 = self.slack = self.dual = self.tolerance = 0.0
+        self.n_added = self.n_dropped = 0
+        self.watch = watch
         self._problem = problem
         self._nonnegative = problem.nonnegative
         self._qp = _core.BudgetQP(C, len(self._nonnegative))
         self._prune_after = prune_after
-        self.watch = watch
-        self._n_before = 0
+        self._n_solved = self._n_before = 0
         self._losses: FloatArray = np.zeros(0)
+        self._gram: FloatArray = np.zeros((0, 0))
+        self._at_nonnegative: FloatArray = np.zeros((0, len(self._nonnegative)))
         self._idle = np.zeros(0, np.int64)
         self._alpha: FloatArray = np.zeros(0)  # the α that weights belong to
-        self._unclipped: FloatArray = np.zeros(
-            len(self._nonnegative)
-        )  # (Σ α g)_J, of which weights hold the positive part
+        self._unclipped: FloatArray = np.zeros(len(self._nonnegative))  # (Σ α g)_J; weights hold the positive part
 
     @property
     def size(self) -> int:
@@ -61,6 +73,16 @@ class CutModel:
         """How many cuts have α > 0."""
         return int(np.count_nonzero(self._alpha))
 
+    def store(self, planes: _core.PlaneBatch | None) -> StoredCuts:
+        """Return the cuts for a later run."""
+        return StoredCuts(self.cuts, self._losses, self._gram, self._at_nonnegative, planes)
+
+    def restore(self, stored: StoredCuts) -> None:
+        """Start from the cuts of an earlier run; the model has none yet."""
+        self.cuts = stored.cuts
+        for k, loss in enumerate(stored.losses):
+            self._append(loss, stored.gram[k, : k + 1], stored.at_nonnegative[k])
+
     def pending_value(self, weights: DenseWeights) -> float:
         """Return c − w·g of the pending cut."""
         return self.cuts.pending_loss - self.cuts.pending_dot(weights.exact)
@@ -69,8 +91,13 @@ class CutModel:
         """Make the pending cut one of the model's."""
         with self.watch("gram"):
             row = self.cuts.keep(self._problem.n_jobs)
-        self._qp.add(self.cuts.pending_loss, row, self.cuts.pending_at(self._nonnegative))
-        self._losses = np.append(self._losses, self.cuts.pending_loss)
+        self._append(self.cuts.pending_loss, row, self.cuts.pending_at(self._nonnegative))
+
+    def _append(self, loss: float, row: FloatArray, at_nonnegative: FloatArray) -> None:
+        self._qp.add(loss, np.ascontiguousarray(row), at_nonnegative)
+        self._losses = np.append(self._losses, loss)
+        self._gram = np.block([[self._gram, row[:-1, None]], [row[None, :]]])
+        self._at_nonnegative = np.vstack([self._at_nonnegative, at_nonnegative])
         self._idle = np.append(self._idle, 0)
         self._alpha = np.append(self._alpha, 0.0)
 
@@ -79,32 +106,44 @@ class CutModel:
         self.tolerance = tolerance
         with self.watch("qp"):
             self._qp.solve(tolerance, _MAX_QP_STEPS)
-            alpha = self._qp.alpha
-            self.slack, self.dual = self._qp.slack, self._qp.dual
-            self.norm2 = 2.0 * (float(alpha @ self._losses) - self.dual)
+            alpha, self.slack = self._qp.alpha, self._qp.slack
         with self.watch("weights"):
             self._move_to(alpha)
+        self.dual = float(alpha @ self._losses) - 0.5 * self.norm2
         self._idle = np.where(alpha > 0.0, 0, self._idle + 1)
-        old = np.flatnonzero(self._idle > self._prune_after)
         self.n_added = self.size - self._n_before
-        self.n_dropped = len(old)
-        if self.n_dropped:
-            self._qp.remove(old)
-            self.cuts.remove(old)
-            self._losses = np.delete(self._losses, old)
-            self._idle = np.delete(self._idle, old)
-            self._alpha = np.delete(self._alpha, old)
+        self._drop(np.flatnonzero(self._idle > self._prune_after))
         self._n_before = self.size
 
     def _move_to(self, alpha: FloatArray) -> None:
         """Change the weights to those of another α; the best μ_j = max(0, −(Σ α g)_j) cuts negative parts off."""
-        self.weights.exact[self._nonnegative] = self._unclipped
-        self.weights.add_cuts(self.cuts, alpha - self._alpha, self._problem.n_jobs)
+        J = self._nonnegative
+        w = self.weights.exact
+        self._n_solved += 1
+        if self._n_solved % self._REFRESH_EVERY == 0:
+            w[:] = 0.0
+            self._alpha = np.zeros_like(alpha)
+        else:
+            w[J] = self._unclipped
+        self.norm2 = self.weights.add_cuts(self.cuts, alpha - self._alpha, self._problem.n_jobs)
         self._alpha = alpha
-        if len(self._nonnegative):
-            self._unclipped = self.weights.exact[self._nonnegative]
-            self.weights.exact[self._nonnegative] = np.maximum(self._unclipped, 0.0)
+        if len(J):
+            self._unclipped = w[J]
+            w[J] = np.maximum(self._unclipped, 0.0)
             self.weights.touch()
+            self.norm2 -= float(np.sum(np.minimum(self._unclipped, 0.0) ** 2))
+
+    def _drop(self, old: IntArray) -> None:
+        self.n_dropped = len(old)
+        if not self.n_dropped:
+            return
+        self._qp.remove(old)
+        self.cuts.remove(old)
+        self._losses = np.delete(self._losses, old)
+        self._gram = np.delete(np.delete(self._gram, old, 0), old, 1)
+        self._at_nonnegative = np.delete(self._at_nonnegative, old, 0)
+        self._idle = np.delete(self._idle, old)
+        self._alpha = np.delete(self._alpha, old)
 
 
 class Separator:

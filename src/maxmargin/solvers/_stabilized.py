@@ -149,7 +149,7 @@ class CachedLineSearch(LineSearchSeparator):
 
 
 class ScoredLineSearch(LineSearchSeparator):
-    """The objective on the line is the exact one, from all scores at w̄ and at w: for models whose search is a glance at scores."""
+    """The objective on the line is the exact one, from all scores at w̄ and at w: where search is a glance at scores."""
 
     def __init__(self, problem: Problem, model: CutModel, C: float, line: _core.ScoreLine) -> None:
         super().__init__(problem, model, C)
@@ -171,9 +171,12 @@ class ScoredLineSearch(LineSearchSeparator):
             t = self._find_step(lambda t: self._line.slope(t, problem.sample_weight, problem.n_jobs))
             self._line.move_anchor(t)
         with model.watch("assembly"):
-            loss, total, _ = self._line.cut(_LOOK_AHEAD, problem.sample_weight, problem.n_jobs)
-            model.cuts.load(loss, total)
             self._set_point()
+            if problem.always_precise:
+                problem.separate_into(model.cuts, self.point, precise=True)
+            else:
+                loss, total, _ = self._line.cut(_LOOK_AHEAD, problem.sample_weight, problem.n_jobs)
+                model.cuts.load(loss, total)
         return True
 
 

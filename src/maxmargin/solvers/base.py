@@ -49,6 +49,12 @@ class Task:
     loss: str = "hinge"
     tol: float = 1e-3
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    deadline: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time allowed is used up; for solvers whose iterations are long."""
+        return self.deadline is not None and time.perf_counter() >= self.deadline
 
     @property
     def C_total(self) -> float:

@@ -48,7 +48,9 @@ class NSlack(Solver):
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per sweep over the examples."""
         squared = task.loss == "squared_hinge"
-        sweep = _Sweep(task, squared, self.option)
+        self._sweep = sweep = _Sweep(task, squared, self.option)
+        if planes is not None:
+            sweep.start_from(planes)
         epsilon, has_epsilon = self.option["epsilon"], self.option["epsilon"] is not None
 
         while True:
@@ -70,6 +72,10 @@ class NSlack(Solver):
             if slacks is not None:
                 sweep.solve(epsilon)
 
+    def planes(self) -> _core.PlaneBatch:
+        """Return the planes of all working sets."""
+        return self._sweep.planes()
+
 
 class _Sweep:
     """The working sets, the weights they give, and one way through the examples."""
@@ -79,6 +85,7 @@ class _Sweep:
         s = problem.sample_weight
         self.sample_weight: FloatArray = np.ones(problem.n_examples) if s is None else s
         self.weights: DenseWeights = problem.zero_weights()
+        self._task = task
         self._problem = problem
         self._rng = task.rng
         self._watch = Stopwatch("oracle", "assembly", "qp")
@@ -87,6 +94,17 @@ class _Sweep:
         self._prune_after: int = option["prune_after"]
         self._n_solved = 0
         self._n_dropped = 0
+
+    def start_from(self, planes: _core.PlaneBatch) -> None:
+        """Put planes of an earlier run into the working sets, whatever they are worth, and solve the QP roughly."""
+        self._sets.insert(planes, self.weights.exact, -np.inf)
+        losses = planes.losses()
+        if len(losses):
+            self.solve(_FIRST_SHARE * float(losses.mean()))
+
+    def planes(self) -> _core.PlaneBatch:
+        """Return the planes of all working sets."""
+        return self._sets.planes()
 
     def visit_all(self, epsilon: float, *, precise: bool) -> tuple[int, FloatArray | None]:
         """Ask the oracle for every example; return how many planes joined, and H_i(w) if w stayed the same all the way."""
@@ -106,6 +124,8 @@ class _Sweep:
             if n_pending >= self._batch_size and ids[-1] + 1 < problem.n_examples:
                 self.solve(epsilon)
                 n_pending, w_changed = 0, True
+            if self._task.is_over and ids[-1] + 1 < problem.n_examples:
+                return n_added, None
         if w_changed and n_pending:
             self.solve(epsilon)
         return n_added, None if w_changed else slacks
@@ -116,7 +136,7 @@ class _Sweep:
         with self._watch("qp"):
             for _ in range(_MAX_QP_SWEEPS):
                 order = self._rng.permutation(self._problem.n_examples)
-                if self._sets.sweep(order, tolerance, self.weights.exact).violation <= tolerance:
+                if self._sets.sweep(order, tolerance, self.weights.exact).violation <= tolerance or self._task.is_over:
                     break
             # From the planes and α afresh: what many small steps left in w is not in the dual.
             self._sets.weights(self.weights.exact)

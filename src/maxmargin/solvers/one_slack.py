@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin.problem import Problem
-from maxmargin.solvers._cutting_planes import CutModel, Separator
+from maxmargin.solvers._cutting_planes import CutModel, Separator, StoredCuts
 from maxmargin.solvers._stabilized import CachedLineSearch, LineSearchSeparator, ScoredLineSearch, block_passes
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task, is_integer, is_number
@@ -77,12 +77,15 @@ class OneSlack(Solver):
         model = CutModel(problem, C, self.option["prune_after"], watch)
         separator = Separator(problem, self._cache_size(problem), self.option["refresh"], watch)
         stabilized = self._line_search(task, model, separator)
+        self._model, self._separator = model, separator
         violation = best_primal = np.inf
+        if planes is not None:
+            self._restore(planes)
 
         for step in block_passes(
             task, self._n_passes(problem), lambda dual: self._wanted_gap(task, dual), model, separator
         ):
-            yield self._finish(step, task, model, separator, False, 0.0, watch)
+            yield self._finish(step, task, False, 0.0)
         if model.size:
             model.solve(0.0)
             if stabilized:
@@ -107,27 +110,29 @@ class OneSlack(Solver):
                     # A cut found elsewhere may spare the QP's solution; the one found there never does.
                     separator.ask_all(model, model.weights, precise=self.precise)
                 violation = model.pending_value(model.weights) - model.slack
-            yield self._finish(step, task, model, separator, not is_exact, violation, watch)
+            yield self._finish(step, task, not is_exact, violation)
 
             model.keep_pending()
             model.solve(self._qp_tolerance(task, violation, best_primal))
 
-    def _finish(
-        self,
-        step: Iterate,
-        task: Task,
-        model: CutModel,
-        separator: Separator,
-        from_cache: bool,
-        violation: float,
-        watch: Stopwatch,
-    ) -> Iterate:
+    def planes(self) -> StoredCuts:
+        """Return the cuts and the cached planes."""
+        cache = self._separator.cache
+        return self._model.store(None if cache is None else cache.planes())
+
+    def _restore(self, stored: StoredCuts) -> None:
+        self._model.restore(stored)
+        if self._separator.cache is not None and stored.planes is not None:
+            self._separator.cache.insert(stored.planes)
+
+    def _finish(self, step: Iterate, task: Task, from_cache: bool, violation: float) -> Iterate:
         """Add the paper's stopping rule and the history's fields to an iterate."""
         if step.primal is not None and step.dual is not None and self.option["epsilon"] is not None:
             # C'ε bounds the violation and the QP's own gap together: what the paper's stop promises.
             step.is_last = step.primal - step.dual <= self.option["epsilon"] * task.C_total
+        model = self._model
         step.details = {
-            "planes": separator.n_planes,
+            "planes": self._separator.n_planes,
             "cuts": model.size,
             "cuts_active": model.n_active,
             "cuts_added": model.n_added,
@@ -135,7 +140,7 @@ class OneSlack(Solver):
             "from_cache": from_cache,
             "violation": violation / task.problem.n_examples,
             "qp_tolerance": model.tolerance,
-            **watch.read(),
+            **model.watch.read(),
         }
         return step
 
