@@ -79,11 +79,13 @@ PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar*
     std::vector<Scalar> table;
     structure_->prepare(w + table_start(), stride_, table);
     const auto n = static_cast<int64_t>(ids.size());
-    const int64_t n_chunks = (n + examples_per_chunk - 1) / examples_per_chunk;
+    // Planes come out in the order of the ids whatever the chunks are, so small batches may be cut finer for more threads.
+    const int64_t chunk_size = workers.n_threads > 1 ? std::clamp<int64_t>(n / (4 * workers.n_threads), 1, examples_per_chunk) : examples_per_chunk;
+    const int64_t n_chunks = (n + chunk_size - 1) / chunk_size;
     std::vector<PlaneBatch> found(n_chunks);
     std::vector<PassMemory<Scalar>> memory(std::max(workers.n_threads, 1));
     for_each_chunk(n_chunks, workers, [&](int64_t chunk, int thread) {
-        const int64_t begin = chunk * examples_per_chunk, end = std::min(begin + examples_per_chunk, n);
+        const int64_t begin = chunk * chunk_size, end = std::min(begin + chunk_size, n);
         search_ids(ids.subspan(begin, end - begin), w, table.data(), search_kind(), memory[thread],
                    [&](int64_t example, const std::vector<int32_t>& code) {
                        if (!structure_->is_truth(example, code.data()))

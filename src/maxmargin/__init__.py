@@ -4,15 +4,28 @@ The estimators (:class:`ChainSVM`, :class:`MulticlassSVM`, :class:`BinarySVM`, :
 :func:`train` is the same engine without it; :class:`Model` is what you subclass for outputs of your own.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from maxmargin import datasets, files, models
-from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM, StructuralSVM
-from maxmargin.files.model_file import load
 from maxmargin.model import Model
 from maxmargin.problem import InexactOracleWarning
 from maxmargin.result import Certificate, Solution
 from maxmargin.train import train
 
+if TYPE_CHECKING:
+    from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM, StructuralSVM
+    from maxmargin.files.model_file import load
+
 __version__ = "0.1.0"
+
+# These bring scikit-learn along, which takes a second and 70 MB: it is imported when one of them is first asked for.
+_LAZY = {
+    "BinarySVM": "maxmargin.estimators",
+    "ChainSVM": "maxmargin.estimators",
+    "MulticlassSVM": "maxmargin.estimators",
+    "StructuralSVM": "maxmargin.estimators",
+    "load": "maxmargin.files.model_file",
+}
 
 __all__ = [
     "BinarySVM",
@@ -29,3 +42,15 @@ __all__ = [
     "models",
     "train",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'maxmargin' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

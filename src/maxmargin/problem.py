@@ -36,6 +36,8 @@ class Problem(ABC):
         False once an oracle answer was proved wrong.
     cheap_oracle : bool
         Whether searching an example costs no more than valuing a few stored planes of it.
+    is_small : bool
+        Whether a pass over the data costs next to nothing, so that nothing need be done to save passes.
     always_precise : bool
         Whether searches are in double precision even where float32 is allowed.
     can_be_inexact : bool
@@ -46,6 +48,7 @@ class Problem(ABC):
     cheap_oracle = False
     can_be_inexact = False
     always_precise = False
+    is_small = False
 
     def __init__(self, sample_weight: FloatArray | None, nonnegative: IntArray, n_jobs: int) -> None:
         self.sample_weight = sample_weight
@@ -129,7 +132,7 @@ class LinearProblem(Problem):
     """A built-in model: linear scores under a structure, searched by the compiled core in threads."""
 
     # A pass of fewer multiplications than this gains nothing from float32.
-    _PRECISE_BELOW = 2_000_000
+    _SMALL = 2_000_000
     # Up to this many weights a full pass is summed chunk by chunk while the features are in cache.
     _SUMMED_BELOW = 65536
 
@@ -141,11 +144,13 @@ class LinearProblem(Problem):
         n_jobs: int,
         *,
         cheap_oracle: bool,
+        fits_float: bool = True,
     ) -> None:
         super().__init__(sample_weight, nonnegative, n_jobs)
         self.space: _core.LinearSpace = space
         self.cheap_oracle = cheap_oracle
-        self.always_precise = space.n_products < self._PRECISE_BELOW
+        self.is_small = space.n_products < self._SMALL
+        self.always_precise = self.is_small or not fits_float
 
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, where the structure has no table and few weights."""

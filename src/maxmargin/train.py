@@ -82,7 +82,7 @@ def train(
     n_jobs : int or None
         Threads (built-in models) or processes (models in Python); None is 1, −1 all processors.
     random_state : int, Generator or None
-        Seed for solvers that visit examples in random order.
+        Seed for solvers that visit examples in random order; None is 0, so that results repeat.
     verbose : int, default 0
         1: a line per exact pass; 2: a line per iteration.
     solver_options : dict, optional
@@ -127,7 +127,7 @@ def train(
         raise ValueError(f"random_state must be an integer ≥ 0, a Generator or None, found {random_state!r}.")
     chosen = make_solver(solver, loss, rescaling, model.abilities, solver_options)
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
-    rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state)
+    rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state or 0)
     deadline = None if max_time is None else time.perf_counter() + max_time
     task = Task(problem, float(C), loss, tol, rng, deadline)
     try:

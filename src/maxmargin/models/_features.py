@@ -93,6 +93,13 @@ def core_features(X: Any) -> _core.Features:
     return _core.Features(X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), narrow, wide, X.shape[1])
 
 
+def fits_float(X: Any) -> bool:
+    """Return whether scores of these features can be formed in float32: none is beyond what it and the weights can hold."""
+    is_sparse: bool = sp.issparse(X)
+    values = X.data if is_sparse else X
+    return bool(np.size(values) == 0 or max(abs(float(np.max(values))), abs(float(np.min(values)))) < 1e15)
+
+
 def _compact_values(values: NDArray[Any]) -> tuple[NDArray[np.float32] | None, NDArray[np.float64] | None]:
     if np.all(values == 1):
         return None, None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin.models._features import as_features, check_values, core_features
+from maxmargin.models._features import as_features, check_values, core_features, fits_float
 from maxmargin.models._linear import LinearModel, check_cost_matrix, check_sample_weight
 from maxmargin.problem import LinearProblem
 
@@ -57,7 +57,9 @@ class Binary(LinearModel):
         structure = _core.Binary(len(y), y, cost[0, 1], cost[1, 0])
         space = _core.LinearSpace(core_features(X), structure, rescaling)
         weights = check_sample_weight(sample_weight, len(y))
-        return LinearProblem(space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle)
+        return LinearProblem(
+            space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle, fits_float=fits_float(X)
+        )
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return the sign of each row's score; 0 counts as −1."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin.models._features import core_features
+from maxmargin.models._features import core_features, fits_float
 from maxmargin.models._linear import (
     LinearModel,
     as_numbers,
@@ -84,7 +84,14 @@ class Chain(LinearModel):
         structure = _core.Chain(data.offsets, self.n_labels, self.ends, y, forbidden, cost, weight, step)
         space = _core.LinearSpace(core_features(data.rows), structure, rescaling)
         weights = check_sample_weight(sample_weight, len(data))
-        return LinearProblem(space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle)
+        return LinearProblem(
+            space,
+            weights,
+            self._nonnegative_ids(),
+            n_jobs,
+            cheap_oracle=self.cheap_oracle,
+            fits_float=fits_float(data.rows),
+        )
 
     def _label_numbers(self, Y: Any, data: Sequences) -> NDArray[np.int32]:
         """Return the labels of all tokens, after checking that every token has one."""

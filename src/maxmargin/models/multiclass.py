@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin.models._features import as_features, check_values, core_features
+from maxmargin.models._features import as_features, check_values, core_features, fits_float
 from maxmargin.models._linear import (
     LinearModel,
     as_numbers,
@@ -62,7 +62,9 @@ class Multiclass(LinearModel):
         structure = _core.Multiclass(len(y), self.n_labels, y, self._cost_matrix())
         space = _core.LinearSpace(core_features(X), structure, rescaling)
         weights = check_sample_weight(sample_weight, len(y))
-        return LinearProblem(space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle)
+        return LinearProblem(
+            space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle, fits_float=fits_float(X)
+        )
 
     def _cost_matrix(self) -> FloatArray | None:
         if self.cost is None:

@@ -18,14 +18,21 @@ def make_solver(
 ) -> Solver:
     """Return the named solver after checking that it fits the loss and that the model can do what it needs.
 
-    ``"auto"`` is ``one-slack`` for the hinge loss and ``n-slack`` for the squared hinge.
+    ``"auto"`` is ``one-slack`` for the hinge loss, stabilised unless the options say otherwise, and ``n-slack`` for the squared
+    hinge.
     """
+    if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
+        raise TypeError(f"solver_options must be a dict of option names and values, found {options!r}.")
+    if not isinstance(name, str):
+        raise TypeError(f"solver must be a name, found {name!r}.")
     if loss not in ("hinge", "squared_hinge"):
         raise ValueError(f"loss must be 'hinge' or 'squared_hinge', found {loss!r}.")
     if rescaling not in ("margin", "slack"):
         raise ValueError(f"rescaling must be 'margin' or 'slack', found {rescaling!r}.")
     if name == "auto":
         name = "one-slack" if loss == "hinge" else "n-slack"
+        if name == "one-slack" and (options or {}).get("cache_size") != 0:
+            options = {"stabilization": "auto", **(options or {})}
     if name not in SOLVERS:
         known = ", ".join(f"'{key}'" for key in ["auto", *SOLVERS])
         raise ValueError(f"solver must be one of {known}, found {name!r}.")

@@ -73,6 +73,11 @@ class CutModel:
         """How many cuts have α > 0."""
         return int(np.count_nonzero(self._alpha))
 
+    @property
+    def fits_float(self) -> bool:
+        """Whether a float32 copy of the weights is close to them."""
+        return self.norm2 == 0.0 or 1e-50 < self.norm2 < 1e50
+
     def store(self, planes: _core.PlaneBatch | None) -> StoredCuts:
         """Return the cuts for a later run."""
         return StoredCuts(self.cuts, self._losses, self._gram, self._at_nonnegative, planes)
@@ -94,6 +99,11 @@ class CutModel:
         self._append(self.cuts.pending_loss, row, self.cuts.pending_at(self._nonnegative))
 
     def _append(self, loss: float, row: FloatArray, at_nonnegative: FloatArray) -> None:
+        if not (np.isfinite(loss) and np.all(np.isfinite(row))):
+            raise ValueError(
+                "squares of the features, times losses and sample weights, exceed double precision: scale the features, the "
+                "cost or sample_weight down."
+            )
         self._qp.add(loss, np.ascontiguousarray(row), at_nonnegative)
         self._losses = np.append(self._losses, loss)
         self._gram = np.block([[self._gram, row[:-1, None]], [row[None, :]]])

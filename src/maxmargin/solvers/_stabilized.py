@@ -30,9 +30,10 @@ from maxmargin.weights import DenseWeights
 # How far beyond w̄, towards w, planes are searched for (OCAS's μ).
 _LOOK_AHEAD = 0.1
 _LINE_STEPS = 8
-# Block ascent: groups of examples that the oracle is asked for together, sweeps without the oracle after each pass, and
-# the gap per unit of C_i that a block is solved to.
-_GROUPS = 1000
+# Block ascent: the size and the number of groups of examples that the oracle is asked for together (enough to share out among
+# workers), sweeps without the oracle after each pass, and the gap per unit of C_i that a block is solved to.
+_GROUP_SIZE = 16
+_MOST_GROUPS = 1000
 _SWEEPS = 5
 _BLOCK_TOLERANCE = 1e-3
 
@@ -53,10 +54,15 @@ def block_passes(
     s = np.ones(problem.n_examples) if problem.sample_weight is None else problem.sample_weight
     sets = _core.WorkingSets(problem.space, C * s, False, problem.nonnegative)
     w = problem.zero_weights()
-    groups = np.array_split(problem.all_ids, min(_GROUPS, problem.n_examples))
+    groups = np.array_split(problem.all_ids, max(1, min(_MOST_GROUPS, problem.n_examples // _GROUP_SIZE)))
+    order = np.arange(len(groups))
+    # The passes evaluate the objective nowhere: its value at 0 is what an early end can report.
+    with model.watch("oracle"):
+        primal = problem.primal(w, C, squared=False)
+    yield Iterate(w, primal, dual=0.0)
     dual = 0.0
     for k in count(1):
-        for group in task.rng.permutation(len(groups)):
+        for group in order:
             with model.watch("oracle"):
                 batch = problem.separate(groups[group], w, precise=True)
             separator.keep(batch, groups[group], w)
@@ -68,9 +74,10 @@ def block_passes(
                 sets.sweep(task.rng.permutation(problem.n_examples), _BLOCK_TOLERANCE, w.exact)
         sets.weights(w.exact)
         w.touch()
+        order = task.rng.permutation(len(groups))
         before, dual = dual, sets.linear_part() - 0.5 * w.norm2()
-        yield Iterate(dual=dual)
-        if k == n_passes or (n_passes is None and dual - before < 0.1 * wanted_gap(dual)):
+        yield Iterate(weights=w, dual=dual)
+        if k == n_passes or (n_passes is None and dual - before <= 0.1 * wanted_gap(dual)):
             break
     total = np.zeros(problem.n_weights)
     sets.sum(total)

@@ -6,6 +6,7 @@ keeps the best point, writes the history and decides when to stop.
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -14,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.problem import Problem
 from maxmargin.result import Certificate, Solution
@@ -27,7 +27,7 @@ Record = dict[str, Any]
 class Iterate:
     """One step of a solver.
 
-    ``weights`` and ``primal`` come together: the point at which this step evaluated the objective, or None if it did not.
+    ``weights`` is a point worth returning, ``primal`` the objective there; None where this step did not evaluate it.
     ``is_precise`` says that the evaluation searched in double precision. ``dual`` is a lower bound of the optimum. ``is_last``
     is the solver's own stopping rule. ``details`` go into the history.
     """
@@ -157,11 +157,16 @@ class _Best:
         if iterate.primal is not None and iterate.weights is not None and iterate.primal < self.primal:
             self.weights.assign(iterate.weights)
             self.primal, self.is_precise = iterate.primal, iterate.is_precise
+        elif iterate.weights is not None and self.primal == np.inf:
+            # Not evaluated, but better than nothing should training end here.
+            self.weights.assign(iterate.weights)
+            self.is_precise = False
         if iterate.dual is not None:
             self.dual = max(self.dual, iterate.dual)
 
     def is_within(self, tol: float) -> bool:
-        return bool(np.isfinite(self.primal) and np.isfinite(self.dual) and self.gap <= tol * self.primal)
+        # No tolerance can be below what rounding leaves.
+        return bool(np.isfinite(self.primal) and np.isfinite(self.dual) and self.gap <= max(tol, 1e-15) * self.primal)
 
 
 def run(
@@ -179,7 +184,7 @@ def run(
     start = time.perf_counter()
     best = _Best(problem.zero_weights())
     history: list[Record] = []
-    message, converged = "", False
+    message, converged, was_interrupted = "", False, False
 
     def verify() -> None:
         """Replace a primal whose planes were found in float32 by the exact one."""
@@ -210,7 +215,7 @@ def run(
                 break
             if best.is_within(_PRECISE_BELOW):
                 solver.demand_precision()
-            if iterate.is_last or best.is_within(task.tol if solver.stops_on_gap else -1.0):
+            if iterate.is_last or (solver.stops_on_gap and best.is_within(task.tol)):
                 verify()
                 if iterate.is_last or best.is_within(task.tol):
                     message = "the stopping rule was met"
@@ -225,7 +230,7 @@ def run(
                 break
         verify()
     except KeyboardInterrupt:
-        message = "training was interrupted"
+        message, was_interrupted = "training was interrupted", True
     certificate = Certificate(
         primal=float(best.primal),
         dual=float(best.dual) if np.isfinite(best.dual) else None,
@@ -239,12 +244,23 @@ def run(
         history[-1]["gap"] = certificate.gap
     _check_bounds(certificate)
     if not converged:
+        gap = certificate.relative_gap
         warnings.warn(
-            f"{message}; the relative duality gap is {certificate.relative_gap}, tol is {task.tol:g}.",
-            ConvergenceWarning,
-            stacklevel=2,
+            f"{message}; the relative duality gap is {gap if gap is None else f'{gap:.3g}'}, tol is {task.tol:g}.",
+            _convergence_warning(must_be_quick=was_interrupted),
+            stacklevel=3,
         )
     return Solution(best.weights.exact, certificate, history, solver.name, solver.planes())
+
+
+def _convergence_warning(*, must_be_quick: bool) -> type[Warning]:
+    """Return scikit-learn's ConvergenceWarning; after Ctrl-C only if importing it does not take a second."""
+    if must_be_quick and "sklearn.exceptions" not in sys.modules:
+        return UserWarning
+    from sklearn.exceptions import ConvergenceWarning
+
+    kind: type[Warning] = ConvergenceWarning
+    return kind
 
 
 def _check_bounds(certificate: Certificate) -> None:

@@ -97,6 +97,8 @@ class _Sweep:
 
     def start_from(self, planes: _core.PlaneBatch) -> None:
         """Put planes of an earlier run into the working sets, whatever they are worth, and solve the QP roughly."""
+        if not isinstance(planes, _core.PlaneBatch):
+            raise TypeError(f"planes must come from a Solution of solver 'n-slack', found {type(planes).__name__}.")
         self._sets.insert(planes, self.weights.exact, -np.inf)
         losses = planes.losses()
         if len(losses):

@@ -26,10 +26,13 @@ from maxmargin.solvers._stabilized import CachedLineSearch, LineSearchSeparator,
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task, is_integer, is_number
 
-# The share of the last exact violation that a cached cut must reach to be used (as in SVM-struct).
-_CACHED_SHARE = 0.1
+# The share of the last exact violation that a cached cut must reach to be used. Larger values than SVM-struct's 0.1 and a coarser
+# QP mean fewer, better cuts where the oracle is fast (benchmarks/one_slack.py).
+_CACHED_SHARE = 0.2
 # The QP is solved to this share of the last exact violation.
-_QP_SHARE = 0.1
+_QP_SHARE = 0.2
+# A line search whose last so many exact passes found no better point has reached what float32 can tell apart.
+_GIVE_UP_AFTER = 20
 
 
 class OneSlack(Solver):
@@ -53,9 +56,10 @@ class OneSlack(Solver):
         ),
         "stabilization": Option(
             None,
-            lambda v: v in (None, "line-search"),
-            "None or 'line-search'",
-            "where planes are searched: at the QP's solution (None), or near the best point by a line search on cached planes",
+            lambda v: v in (None, "line-search", "auto"),
+            "None, 'line-search' or 'auto'",
+            "where planes are searched: at the QP's solution (None), or near the best point by a line search on cached planes; "
+            "'auto': by line search unless the problem is so small that passes cost nothing",
         ),
         "warm_start_passes": Option(
             None,
@@ -79,6 +83,7 @@ class OneSlack(Solver):
         stabilized = self._line_search(task, model, separator)
         self._model, self._separator = model, separator
         violation = best_primal = np.inf
+        n_in_vain = 0
         if planes is not None:
             self._restore(planes)
 
@@ -95,7 +100,7 @@ class OneSlack(Solver):
             target = epsilon if epsilon is not None else 0.5 * task.tol * best_primal / C
             needed = model.slack + max(target, _CACHED_SHARE * violation)
             # Near the optimum w̄ would have to be kept in double too, and the QP's solution no longer jumps.
-            is_near = stabilized is None or self.precise
+            is_near = stabilized is None or self.precise or not model.fits_float or n_in_vain >= _GIVE_UP_AFTER
             if stabilized and not is_near:
                 is_exact, w = stabilized.separate(needed), stabilized.point
             else:
@@ -105,6 +110,7 @@ class OneSlack(Solver):
             if is_exact:
                 step.weights, step.is_precise = w, self.precise
                 step.primal = 0.5 * w.norm2() + C * max(model.pending_value(w), 0.0)
+                n_in_vain = 0 if step.primal < best_primal else n_in_vain + 1
                 best_primal = min(best_primal, step.primal)
                 if not is_near and model.pending_value(model.weights) <= model.slack:
                     # A cut found elsewhere may spare the QP's solution; the one found there never does.
@@ -121,6 +127,8 @@ class OneSlack(Solver):
         return self._model.store(None if cache is None else cache.planes())
 
     def _restore(self, stored: StoredCuts) -> None:
+        if not isinstance(stored, StoredCuts):
+            raise TypeError(f"planes must come from a Solution of solver 'one-slack', found {type(stored).__name__}.")
         self._model.restore(stored)
         if self._separator.cache is not None and stored.planes is not None:
             self._separator.cache.insert(stored.planes)
@@ -144,8 +152,13 @@ class OneSlack(Solver):
         }
         return step
 
+    def _is_stabilized(self, problem: Problem) -> bool:
+        return self.option["stabilization"] == "line-search" or (
+            self.option["stabilization"] == "auto" and not problem.is_small
+        )
+
     def _line_search(self, task: Task, model: CutModel, separator: Separator) -> LineSearchSeparator | None:
-        if self.option["stabilization"] is None:
+        if not self._is_stabilized(task.problem):
             return None
         line = task.problem.score_line()
         if line is not None:
@@ -159,7 +172,7 @@ class OneSlack(Solver):
     def _n_passes(self, problem: Problem) -> int | None:
         """Return how many passes of block ascent to begin with; None: as many as pay."""
         passes: int | None = self.option["warm_start_passes"]
-        if passes is None and (self.option["stabilization"] is None or problem.cheap_oracle):
+        if passes is None and (problem.cheap_oracle or not self._is_stabilized(problem)):
             return 0
         return passes
 

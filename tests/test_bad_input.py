@@ -1,0 +1,705 @@
+"""Bad and extreme input: what each gives, an error that teaches or the right result.
+
+The cases are the rows of docs/bad_input.md; ``python tests/test_bad_input.py`` writes its tables anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+import maxmargin as mm
+from maxmargin.models import Binary, Chain, Multiclass, Sequences
+
+PAGE = Path(__file__).parent.parent / "docs" / "bad_input.md"
+_TABLES = re.compile(r"(<!-- cases: [^\n]*-->\n)(.*?)(<!-- end of cases -->)", re.DOTALL)
+
+_rng = np.random.default_rng(0)
+X = _rng.normal(size=(20, 3))
+Y2 = (X[:, 0] > 0).astype(int)  # two classes
+SIGNS = 2 * Y2 - 1
+Y3 = np.digitize(X[:, 0], [-0.5, 0.5])  # three classes
+XS = [X[:5], X[5:8], X[8:]]  # three sequences
+YS = [Y3[:5].tolist(), Y3[5:8].tolist(), Y3[8:].tolist()]
+WORDS = [[["w=the"], ["w=dog", "noun-like"]], [["w=she"], ["w=runs"]]]
+TAGS = [["DET", "NOUN"], ["PRON", "VERB"]]
+
+
+class Levels(mm.Model):
+    """Three levels with a block of weights each: a model as users write them."""
+
+    def initialize(self, X, Y):
+        self.n_features = 9
+
+    def outputs(self, x):
+        return range(3)
+
+    def joint_feature(self, x, y):
+        psi = np.zeros((3, 3))
+        psi[y] = x
+        return psi.ravel()
+
+    def loss(self, y_true, y):
+        return abs(y_true - y)
+
+
+def levels(**methods):
+    """Return the model with other methods or attributes."""
+    return type("Levels", (Levels,), methods)()
+
+
+class WithoutOutputs(mm.Model):
+    """A model that can predict, and lacks the search that training needs."""
+
+    n_features = 1
+
+    def joint_feature(self, x, y):
+        return [1.0]
+
+    def loss(self, y_true, y):
+        return 0.0
+
+    def argmax(self, x, w):
+        return 0
+
+
+class Unhashable:
+    __hash__ = None  # type: ignore[assignment]
+
+
+# ------------------------------------------------------------------------------------------------- small helpers
+
+
+def put(value, x=X):
+    """Return X with one entry replaced."""
+    x = x.copy()
+    x[3, 1] = value
+    return x
+
+
+def replaced(items, i, item):
+    return [*items[:i], item, *items[i + 1 :]]
+
+
+def binary(x=X, y=Y2, sample_weight=None, **parameters):
+    return mm.BinarySVM(**parameters).fit(x, y, sample_weight=sample_weight)
+
+
+def multiclass(x=X, y=Y3, sample_weight=None, **parameters):
+    return mm.MulticlassSVM(**parameters).fit(x, y, sample_weight=sample_weight)
+
+
+def chain(x=XS, y=YS, sample_weight=None, token_weight=None, **parameters):
+    return mm.ChainSVM(**parameters).fit(x, y, sample_weight=sample_weight, token_weight=token_weight)
+
+
+def structural(model, x=X, y=Y3, sample_weight=None, **parameters):
+    return mm.StructuralSVM(model, **parameters).fit(x, y, sample_weight=sample_weight)
+
+
+def train(model, x, y, **options):
+    return mm.train(model, x, y, **options)
+
+
+def train3(**options):
+    return mm.train(Multiclass(3), X, Y3, **options)
+
+
+def certificate_of(fitted):
+    return fitted.certificate if isinstance(fitted, mm.Solution) else fitted.certificate_
+
+
+def is_solved(fitted, primal=None, tol=1e-3):
+    """Whether the certificate proves an optimum, and the one that is known."""
+    c = certificate_of(fitted)
+    is_sound = c.dual <= c.primal * (1 + 1e-9) and c.primal - c.dual <= tol * c.primal
+    return c.converged and is_sound and (primal is None or abs(c.primal - primal) <= 2 * tol * abs(primal) + 1e-12)
+
+
+def is_close(a, b, atol=1e-5):
+    return np.allclose(a, b, atol=atol)
+
+
+def file_with(content):
+    """Return the path of a new file; the caller's folder is temporary."""
+    path = Path("model.mm")
+    path.write_bytes(content)
+    return path
+
+
+def saved():
+    binary().save("saved.mm")
+    return Path("saved.mm").read_bytes()
+
+
+# ------------------------------------------------------------------------------------------------------ the cases
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: ``text`` is a part of the error's message, or None where ``call`` must return True."""
+
+    id: str
+    given: str
+    call: Callable[[], Any]
+    error: type[BaseException] | None = None
+    text: str | None = None
+    result: str = ""
+    warns: type[Warning] | None = None
+    core: bool = False
+
+
+SECTIONS: dict[str, list[Case]] = {}
+
+
+def section(title: str) -> None:
+    SECTIONS[title] = []
+
+
+def refused(id: str, given: str, error: type[BaseException], text: str, call: Callable[[], Any], core: bool = False):
+    """The call must raise this error with this text in its message."""
+    SECTIONS[list(SECTIONS)[-1]].append(Case(id, given, call, error, text, core=core))
+
+
+def works(id: str, given: str, result: str, call: Callable[[], Any], warns: type[Warning] | None = None):
+    """The call must return True: it checks the result."""
+    SECTIONS[list(SECTIONS)[-1]].append(Case(id, given, call, result=result, warns=warns, core=True))
+
+
+V, T = ValueError, TypeError
+
+# One case on a line or two, as in a table.
+# fmt: off
+
+section("Rows and classes: `BinarySVM`, `MulticlassSVM`")
+refused("rows-nan", "NaN in X", V, "Input X contains NaN", lambda: binary(put(np.nan)))
+refused("rows-inf", "inf in X", V, "contains infinity", lambda: multiclass(put(np.inf)))
+refused("rows-sparse-nan", "NaN in a CSR X", V, "contains NaN", lambda: multiclass(sp.csr_matrix(put(np.nan))))
+refused("rows-empty", "X of shape (0, 3)", V, "Found array with 0 sample(s)", lambda: binary(X[:0], []))
+refused("rows-no-columns", "X of shape (20, 0)", V, "Found array with 0 feature(s)", lambda: binary(X[:, :0]))
+refused("rows-1d", "X with one dimension", V, "Expected 2D array", lambda: binary(X[:, 0]))
+refused("rows-ragged", "`[[1, 2], [1]]`", V, "inhomogeneous shape", lambda: binary([[1, 2], [1]], [0, 1]))
+refused("rows-words", "words in X", V, "could not convert string", lambda: binary(np.full((20, 3), "a")))
+works("rows-number-strings", 'numbers as strings, `"1.5"`', "read as numbers",
+        lambda: is_close(binary(X.astype(str)).coef_, binary().coef_))
+refused("rows-complex", "complex X", V, "Complex data not supported", lambda: binary(X + 1j))
+works("rows-other-types", "bool, int8, object and float16 arrays, COO and CSC matrices", "trained as numbers",
+        lambda: is_close(binary((X > 0).astype(object)).coef_, binary(X > 0).coef_)
+        and is_close(binary(np.sign(X).astype(np.int8)).coef_, binary(sp.coo_matrix(np.sign(X))).coef_)
+        and is_solved(multiclass(X.astype(np.float16)))
+        and is_solved(multiclass(sp.csc_matrix(X))))
+refused("rows-none", "X is None", V, "Expected 2D array", lambda: binary(None))
+refused("rows-y-none", "y is None", V, "requires y to be passed", lambda: binary(X, None))
+refused("rows-y-short", "2 labels for 20 rows", V, "inconsistent numbers of samples", lambda: binary(X, [0, 1]))
+refused("rows-y-2d", "y with two columns", V, "y should be a 1d array", lambda: multiclass(X, np.zeros((20, 2))))
+refused("rows-y-continuous", "real numbers as y", V, "Unknown label type", lambda: multiclass(X, X[:, 0]))
+refused("rows-y-nan", "NaN in y", V, "Input y contains NaN", lambda: multiclass(X, np.where(Y2, np.nan, 1.0)))
+refused("rows-y-mixed", "strings and numbers in y", T, "y holds labels that cannot be sorted",
+        lambda: multiclass(X, np.array(["a" if label else 1 for label in Y2], dtype=object)))
+refused("rows-y-unhashable", "dicts as labels", V, "Unknown label type", lambda: binary(X, [{"a": int(v)} for v in Y2]))
+refused("rows-one-class", "one class only", V, "has to be greater than one", lambda: multiclass(X, np.ones(20)))
+refused("rows-one-row", "one row", V, "has to be greater than one", lambda: binary(X[:1], [1]))
+refused("rows-three-classes", "three classes for `BinarySVM`", V, "MulticlassSVM is made", lambda: binary(X, Y3))
+works("rows-conflicting-duplicates", "the same row with both classes, twice", "w = 0 and an objective of 4 C",
+        lambda: is_solved(binary(np.ones((4, 2)), [0, 1, 0, 1]), 4.0))
+works("rows-all-zero", "all features 0, no intercept", "w = 0, an objective of n C",
+        lambda: is_solved(multiclass(0 * X, fit_intercept=False), 20.0)
+        and not multiclass(0 * X, fit_intercept=False).coef_.any())
+works("rows-1e10", "one value of 1e10", "trained to the certified gap",
+        lambda: is_solved(binary(put(1e10))) and is_solved(multiclass(put(1e10))))
+works("rows-all-1e10", "all values × 1e10, C × 1e-20, no intercept", "the same problem: weights × 1e-10",
+        lambda: is_close(1e10 * multiclass(1e10 * X, C=1e-20, fit_intercept=False, tol=1e-8).coef_,
+                         multiclass(fit_intercept=False, tol=1e-8).coef_, 1e-4))
+refused("rows-1e200", "a value of 1e200", V, "scale the features", lambda: binary(put(1e200)))
+refused("rows-sparse-1e200", "1e200 in CSR", V, "scale the features", lambda: multiclass(sp.csr_matrix(put(1e200))))
+works("rows-tiny", "all values × 1e-200", "they do not count: an objective of n C",
+        lambda: is_solved(multiclass(X * 1e-200, fit_intercept=False), 20.0))
+works("rows-float32-limits", "float32 values × 1e-30", "no underflow trouble",
+        lambda: is_solved(binary((X * 1e-30).astype(np.float32), fit_intercept=False), 20.0))
+
+section("Sample weights and costs")
+refused("weight-negative", "a negative sample weight", V, "sample_weight[2] is -1.0; weights must be finite and ≥ 0",
+        lambda: binary(sample_weight=replaced([1.0] * 20, 2, -1.0)))
+refused("weight-nan", "NaN as a sample weight", V, "sample_weight[0] is nan",
+        lambda: chain(sample_weight=[np.nan, 1.0, 1.0]))
+refused("weight-inf", "inf as a sample weight", V, "sample_weight[1] is inf",
+        lambda: structural(Levels(), sample_weight=replaced([1.0] * 20, 1, np.inf)))
+refused("weight-all-zero", "all sample weights 0", V, "at least one non-zero number",
+        lambda: train3(sample_weight=np.zeros(20)))
+refused("weight-short", "one weight for 20 rows", V, "sample_weight has shape (1,), expected (20,)",
+        lambda: multiclass(sample_weight=[1.0]))
+refused("weight-words", "strings as weights", V, "sample_weight must hold numbers",
+        lambda: chain(sample_weight=["a", "b", "c"]))
+works("weight-one-zero", "one weight of 0", "as if that row were not there",
+        lambda: is_close(binary(sample_weight=replaced([1.0] * 20, 4, 0.0), tol=1e-9).coef_,
+                         binary(np.delete(X, 4, 0), np.delete(Y2, 4), tol=1e-9).coef_, 1e-4))
+works("weight-tiny", "all weights 1e-300", "w = 0 to machine precision",
+        lambda: is_solved(binary(sample_weight=np.full(20, 1e-300))))
+refused("weight-token-scalar", "`token_weight=3.0`", T, "token_weight is of type float; expected a list of arrays",
+        lambda: chain(token_weight=3.0))
+refused("weight-token-words", "strings as token weights", V, "token_weight[0] must hold numbers",
+        lambda: chain(token_weight=[["a"] * 5, ["b"] * 3, ["c"] * 12]))
+refused("class-weight-zero", "`class_weight` 0 for every class", V, "class_weight leaves no example",
+        lambda: binary(class_weight={0: 0, 1: 0}))
+refused("class-weight-nan", "`class_weight={0: nan}`", V, "class_weight[0] must be a number ≥ 0, found nan",
+        lambda: binary(class_weight={0: np.nan}))
+refused("cost-nan", "`cost=nan`", V, "found nan", lambda: multiclass(cost=np.nan))
+refused("cost-inf", "`cost=inf`", V, "found inf", lambda: chain(cost=np.inf))
+refused("cost-zero", "`cost=0`", V, "cost must be positive", lambda: binary(cost=0))
+refused("cost-matrix-nan", "NaN in a cost matrix", V, "cost must hold finite numbers ≥ 0",
+        lambda: multiclass(cost=np.full((3, 3), np.nan)))
+refused("cost-diagonal", "a cost for the right label", V, "0 on the diagonal", lambda: multiclass(cost=np.ones((3, 3))))
+refused("cost-shape", "a 5 × 5 matrix for three classes", V, "cost has shape (5, 5), expected (3, 3)",
+        lambda: multiclass(cost=np.ones((5, 5))))
+refused("cost-unknown-labels", "costs of labels that y lacks", V, "none of its labels", lambda: chain(cost={"B": 2.0}))
+works("cost-all-zero", "mistakes that cost nothing", "w = 0, an objective of 0",
+        lambda: is_solved(multiclass(cost=np.zeros((3, 3))), 0.0))
+works("cost-1e200", "`cost=1e200`", "an objective of 2e201: w is nothing beside it",
+        lambda: is_solved(chain(cost=1e200), 2e201))
+refused("slack-no-common-step", "`rescaling='slack'` for chains with weights π, 1 and √2", V,
+        "use integer weights, or rescaling='margin'",
+        lambda: chain(cost={0: np.pi, 1: 1.0, 2: 2**0.5}, rescaling="slack"))
+works("slack-common-step", "`rescaling='slack'` for chains with weights 0.1, 0.3 and 0.7, or π for all",
+        "trained: they are multiples of one step",
+        lambda: is_solved(chain(cost={0: 0.1, 1: 0.3, 2: 0.7}, rescaling="slack"))
+        and is_solved(chain(cost=np.pi, rescaling="slack")))
+works("slack-any-cost", "`rescaling='slack'` for classes with a cost of 0.37", "trained",
+        lambda: is_solved(multiclass(cost=0.37, rescaling="slack")))
+
+section("Sequences: `ChainSVM`")
+refused("chain-empty", "`[]`", V, "X is empty: at least one sequence", lambda: chain([], []))
+refused("chain-none", "X is None", T, "X is of type NoneType; expected a list of sequences", lambda: chain(None))
+refused("chain-one-matrix", "one matrix", V, "For one sequence, give [X]", lambda: chain(X, YS))
+refused("chain-one-sentence", "one list of feature dicts", T, "For one sequence", lambda: chain([{"w": 1.0}], [["A"]]))
+refused("chain-string", "sentences as strings", T, "X[0] is of type str", lambda: chain(["We go"], [["A", "B"]]))
+refused("chain-words", "words instead of features", T, "token_features makes such lists",
+        lambda: chain([["We"]], [["A"]]))
+refused("chain-empty-sequence", "an empty matrix", V, "X[1] is empty", lambda: chain(replaced(XS, 1, X[:0])))
+refused("chain-empty-list", "an empty token list", V, "X[1] is empty", lambda: chain([WORDS[0], []], TAGS))
+refused("chain-no-features", "tokens without any feature", V, "no token of X has a feature",
+        lambda: chain([[[]]], [["A"]]))
+refused("chain-nan", "NaN in a matrix", V, "X[0] holds nan in row 3", lambda: chain([put(np.nan)], [Y3]))
+refused("chain-sparse-inf", "inf in CSR", V, "X[0] holds inf in row 3",
+        lambda: chain([sp.csr_array(put(np.inf))], [Y3]))
+refused("chain-dict-nan", "`{'a': nan}`", V, "X[0][0] has a feature with the value nan",
+        lambda: chain([[{"a": np.nan}]], [["A"]]))
+refused("chain-dict-1e200", "`{'a': 1e200}`", V, "scale the features",
+        lambda: chain([[{"a": 1e200}, {"a": 1}]], [[0, 1]]))
+refused("chain-ragged-columns", "matrices of 3 and 2 columns", V, "X[1] has 2 columns but X[0] has 3",
+        lambda: chain(replaced(XS, 1, XS[1][:, :2])))
+refused("chain-ragged-rows", "`[[1, 2], [1]]` as a sequence", V, "X[0] has rows of different lengths",
+        lambda: chain([[[1.0, 2.0], [1.0]]], [[0, 1]]))
+refused("chain-1d", "a sequence with one dimension", V, "X[1] has shape (3,); expected a matrix",
+        lambda: chain(replaced(XS, 1, X[0])))
+refused("chain-sparse-1d", "a sparse array with one dimension", V, "X[1] has shape (3,)",
+        lambda: chain([sp.coo_array(X[:5]), sp.coo_array(X[0])], YS[:2]))
+refused("chain-mixed-kinds", "dense and sparse matrices", T, "all matrices must be dense, or all of them sparse",
+        lambda: chain(replaced(XS, 1, sp.csr_array(XS[1]))))
+refused("chain-complex", "a complex matrix", T, "X[0] holds values of type complex128", lambda: chain([X + 1j], [Y3]))
+refused("chain-name-number", "a number as a feature name", T, "has the feature 3 (int): names are strings",
+        lambda: chain([[["a"], [3]]], [[0, 1]]))
+refused("chain-value-list", "`{'a': [1]}`", T, "values are numbers or strings", lambda: chain([[{"a": [1]}]], [[0]]))
+refused("chain-token-none", "None as a token", T, "X[0][1] is of type NoneType",
+        lambda: chain([[["a"], None]], [[0, 1]]))
+works("chain-other-types", "bool, int and object matrices, int8 CSR", "trained as numbers",
+        lambda: is_close(chain([np.sign(x).astype(object) for x in XS], tol=1e-8).coef_,
+                         chain([sp.csr_array(np.sign(x).astype(np.int8)) for x in XS], tol=1e-8).coef_, 1e-3)
+        and is_solved(chain([x > 0 for x in XS])))
+refused("chain-y-short", "2 label sequences for 3", V, "y has 2 label sequences but X has 3", lambda: chain(XS, YS[:2]))
+refused("chain-y-token-short", "2 labels for 3 tokens", V,
+        "y[1] has 2 labels but X[1] has 3 rows: every token needs one label",
+        lambda: chain(XS, replaced(YS, 1, [0, 1])))
+refused("chain-y-flat", "one label per sequence", T, "y[0] is 0; expected a sequence of labels",
+        lambda: chain(XS, [0, 1, 2]))
+refused("chain-y-unhashable", "a list as a label", T, "y[0][1] is ['b'], which has no hash",
+        lambda: chain([X[:2]], [["a", ["b"]]]))
+refused("chain-y-nan", "NaN as a label", V, "y[0][1] is nan", lambda: chain([X[:2]], [[0.0, np.nan]]))
+works("chain-y-mixed", "labels `'A'`, 1, None and `('x', 2)`", "all come back as they were",
+        lambda: chain([X[:4]], [["A", 1, None, ("x", 2)]], C=100.0).predict([X[:4]]) == [["A", 1, None, ("x", 2)]])
+works("chain-one-label", "one label only", "it is always predicted, w = 0",
+        lambda: chain(XS, [[7] * len(x) for x in XS]).predict(XS[1:2]) == [[7, 7, 7]])
+works("chain-one-token", "20 sequences of one token", "the problem of `MulticlassSVM`",
+        lambda: is_solved(chain([x[None] for x in X], Y3[:, None], tol=1e-6),
+                          certificate_of(multiclass(fit_intercept=False, tol=1e-6)).primal, 1e-6))
+works("chain-one-sequence", "one sequence of one token", "an objective of 0",
+        lambda: is_solved(chain([X[:1]], [["A"]]), 0.0))
+
+
+def long_sequence():
+    x = np.random.default_rng(1).normal(size=(5000, 3))
+    y = np.digitize(x[:, 0], [-0.5, 0.5])
+    fitted = chain([x], [y])
+    return is_solved(fitted) and fitted.score([x], [y]) > 0.9 and len(fitted.predict_topk([x], 2)[0][1][0]) == 5000
+
+
+def long_sequence_slack():
+    x = np.random.default_rng(1).normal(size=(5000, 3))
+    c = certificate_of(chain([x], [np.digitize(x[:, 0], [-0.5, 0.5])], rescaling="slack", max_iter=2))
+    return np.isfinite(c.primal) and c.dual <= c.primal and not c.converged
+
+
+works("chain-5000-tokens", "one sequence of 5,000 tokens", "trained to the certified gap", long_sequence)
+works("chain-5000-tokens-slack", "the same under slack rescaling, two iterations",
+        "a certificate so far, and a warning", long_sequence_slack, ConvergenceWarning)
+works("chain-duplicates", "the same sequence with two labellings, twice each", "w = 0, an objective of 12 C",
+        lambda: is_solved(chain([X[:3]] * 4, [[0, 1, 0], [1, 0, 1]] * 2), 12.0))
+works("chain-all-zero", "all features 0", "the transitions are learned",
+        lambda: chain([np.zeros((4, 2))] * 3, [[0, 1, 0, 1]] * 3, C=10.0, ends=True).predict([np.zeros((6, 2))])
+        == [[0, 1, 0, 1, 0, 1]])
+works("chain-1e10", "all values × 1e10, C = 1e-20 to match", "trained to the certified gap",
+        lambda: is_solved(chain([1e10 * x for x in XS], C=1e-20)))
+works("chain-tiny", "all values × 1e-200", "they do not count: an objective near 20 C",
+        lambda: is_solved(chain([1e-200 * x for x in XS]), 20.0))
+refused("forbidden-truth", "a forbidden transition in y", V, "y[0] has the forbidden transition",
+        lambda: chain(forbidden=[(YS[0][0], YS[0][1])]))
+refused("forbidden-no-path", "every transition forbidden", V, "forbidden leaves no legal sequence",
+        lambda: chain([x[None] for x in X], Y3[:, None], forbidden=[(a, b) for a in range(3) for b in range(3)]))
+refused("forbidden-number", "`forbidden=5`", V, "forbidden must hold pairs (from, to) of labels, found 5",
+        lambda: chain(forbidden=5))
+refused("forbidden-unhashable", "`forbidden=[([0], 1)]`", V, "a label without a hash",
+        lambda: chain(forbidden=[([0], 1)]))
+refused("forbidden-unknown", "labels that y lacks", V, "none of its labels occurs in y",
+        lambda: chain(forbidden=[("B", "I")]))
+refused("ends-string", "`ends='no'`", V, "ends must be True or False, found 'no'", lambda: chain(ends="no"))
+
+section("Parameters")
+for _name, _value in [
+    ("zero", 0),
+    ("negative", -1.0),
+    ("nan", np.nan),
+    ("inf", np.inf),
+    ("string", "1"),
+    ("array", np.ones(2)),
+]:
+    refused(f"C-{_name}", f"`C={_value!r}`", V, "C must be a positive number, found", lambda v=_value: binary(C=v))
+works("C-1e-300", "`C=1e-300`", "w = 0 to machine precision", lambda: is_solved(binary(C=1e-300)))
+works("C-1e300", "`C=1e300`, classes that can be told apart", "the hard-margin solution",
+        lambda: is_solved(binary(C=1e300, tol=1e-6), certificate_of(binary(C=1e6, tol=1e-6)).primal, 1e-5))
+for _name, _value in [("negative", -1.0), ("nan", np.nan), ("inf", np.inf), ("string", "x")]:
+    refused(f"tol-{_name}", f"`tol={_value!r}`", V, "tol must be a number ≥ 0, found", lambda v=_value: chain(tol=v))
+refused("max-iter-zero", "`max_iter=0`", V, "max_iter must be an integer ≥ 1 or None, found 0",
+        lambda: binary(max_iter=0))
+refused("max-iter-float", "`max_iter=1e4`", V, "max_iter must be an integer ≥ 1", lambda: binary(max_iter=1e4))
+refused("max-time-zero", "`max_time=0`", V, "max_time must be a positive number of seconds", lambda: binary(max_time=0))
+refused("max-time-string", "`max_time='5'`", V, "max_time must be a positive number of seconds",
+        lambda: binary(max_time="5"))
+works("max-iter-one", "`max_iter=1`", "a usable model with its certificate, and a warning",
+        lambda: not certificate_of(binary(max_iter=1)).converged and len(binary(max_iter=1).predict(X)) == 20,
+        ConvergenceWarning)
+refused("n-jobs-zero", "`n_jobs=0`", V, "n_jobs must be a non-zero integer or None, found 0", lambda: chain(n_jobs=0))
+refused("n-jobs-string", "`n_jobs='all'`", V, "n_jobs must be a non-zero integer", lambda: binary(n_jobs="all"))
+works("n-jobs-many", "`n_jobs=64` for 20 rows", "the same weights",
+        lambda: np.array_equal(binary(n_jobs=64).coef_, binary().coef_))
+refused("solver-unknown", "`solver='sgd'`", V, "solver must be one of 'auto'", lambda: chain(solver="sgd"))
+refused("solver-loss", "`solver='one-slack', loss='squared_hinge'`", V, "for loss='squared_hinge' use 'n-slack'",
+        lambda: binary(solver="one-slack", loss="squared_hinge"))
+refused("loss-unknown", "`loss='log'`", V, "loss must be 'hinge' or 'squared_hinge', found 'log'",
+        lambda: binary(loss="log"))
+refused("rescaling-unknown", "`rescaling='none'`", V, "rescaling must be 'margin' or 'slack'",
+        lambda: binary(rescaling="none"))
+refused("option-unknown", "`solver_options={'cash_size': 5}`", V, "has no option 'cash_size'; its options are",
+        lambda: chain(solver_options={"cash_size": 5}))
+refused("option-value", "`solver_options={'cache_size': -1}`", V, "solver_options['cache_size'] must be an integer ≥ 0",
+        lambda: chain(solver_options={"cache_size": -1}))
+refused("option-of-another-solver", "`solver_options={'batch_size': 5}` for one-slack", V, "has no option 'batch_size'",
+        lambda: chain(solver="one-slack", solver_options={"batch_size": 5}))
+refused("random-state", "`random_state=-1`", V, "random_state must be an integer ≥ 0", lambda: binary(random_state=-1))
+refused("verbose", "`verbose='a'`", V, "verbose must be an integer ≥ 0, found 'a'", lambda: train3(verbose="a"))
+refused("warm-start", "`warm_start='yes'`", V, "warm_start must be True or False", lambda: binary(warm_start="yes"))
+refused("fit-intercept", "`fit_intercept='no'`", V, "fit_intercept must be True or False, found 'no'",
+        lambda: binary(fit_intercept="no"))
+refused("intercept-scaling", "`intercept_scaling=1e200`", V,
+        "intercept_scaling must be a positive number of at most 1e+100", lambda: binary(intercept_scaling=1e200))
+refused("callback", "`callback=5`", V, "callback must be a function", lambda: train3(callback=5))
+refused("callback-raises", "a callback that raises", ZeroDivisionError, "division by zero",
+        lambda: train3(callback=lambda record: 1 / 0), core=True)
+
+section("Prediction and scores")
+for _name, _estimator in [
+    ("binary", mm.BinarySVM()),
+    ("multiclass", mm.MulticlassSVM()),
+    ("chain", mm.ChainSVM()),
+    ("structural", mm.StructuralSVM(Levels())),
+]:
+    refused(f"unfitted-{_name}", f"`{type(_estimator).__name__}().predict(X)` before `fit`", NotFittedError,
+            "is not fitted yet", lambda e=_estimator: e.predict(XS))
+refused("unfitted-decision", "`ChainSVM().decision_function(X)` before `fit`", NotFittedError, "is not fitted yet",
+        lambda: mm.ChainSVM().decision_function(XS))
+refused("unfitted-topk", "`ChainSVM().predict_topk(X, 2)` before `fit`", NotFittedError, "is not fitted yet",
+        lambda: mm.ChainSVM().predict_topk(XS, 2))
+refused("unfitted-save", "`ChainSVM().save(path)` before `fit`", NotFittedError, "is not fitted yet",
+        lambda: mm.ChainSVM().save("x.mm"))
+refused("predict-columns", "2 columns after training with 3", V, "X has 2 features, but MulticlassSVM is expecting 3",
+        lambda: multiclass().predict(X[:, :2]), core=True)
+refused("predict-chain-columns", "the same for sequences", V, "X has 2 features, but ChainSVM is expecting 3",
+        lambda: chain().predict([X[:, :2]]), core=True)
+refused("predict-nan", "NaN in X", V, "Input X contains NaN", lambda: binary().predict(put(np.nan)), core=True)
+refused("predict-chain-nan", "NaN in a sequence", V, "X[0] holds nan in row 3", lambda: chain().predict([put(np.nan)]),
+        core=True)
+refused("predict-chain-empty", "`[]`", V, "X is empty", lambda: chain().predict([]), core=True)
+refused("predict-chain-names", "strings after training with matrices", T, "fitted on matrices: give matrices",
+        lambda: chain().predict(WORDS), core=True)
+works("predict-unseen-features", "feature strings that training has not seen", "ignored",
+        lambda: [len(tags) for tags in chain(WORDS, TAGS).predict([[["w=a"], ["w=b"]]])] == [2])
+refused("topk-zero", "`predict_topk(X, 0)`", V, "k must be an integer ≥ 1, found 0",
+        lambda: chain().predict_topk(XS, 0), core=True)
+works("topk-1e9", "`predict_topk(X, 10**9)` for two tokens", "all nine labellings",
+        lambda: len(chain().predict_topk([X[:2]], 10**9)[0]) == 9)
+works("score-unseen-label", "labels at score time that training has not seen", "they count as mistakes",
+        lambda: chain().score(XS, [["?"] * len(x) for x in XS]) == 0.0 and multiclass().score(X, np.full(20, 9)) == 0.0)
+refused("score-short", "1 label sequence for 3", V, "y has 1 label sequences but X has 3",
+        lambda: chain().score(XS, YS[:1]), core=True)
+refused("score-weights-zero", "weights of 0 at score time", V, "at least one non-zero number",
+        lambda: chain().score(XS, YS, sample_weight=[0, 0, 0]), core=True)
+refused("score-structural-empty", "no example at score time", V, "X and y are empty",
+        lambda: structural(Levels()).score([], []), core=True)
+
+section("Built-in models without scikit-learn: `mm.train` with `mm.models`")
+refused("train-nan", "NaN in X", V, "X[3] holds nan: features must be finite",
+        lambda: train(Multiclass(3), put(np.nan), Y3))
+refused("train-sparse-inf", "inf in a CSR X", V, "X[3] holds inf",
+        lambda: train(Binary(), sp.csr_matrix(put(np.inf)), SIGNS))
+refused("train-chain-nan", "NaN in a sequence", V, "X[0] holds nan in row 3",
+        lambda: train(Chain(3), [put(np.nan)], [Y3]))
+refused("train-1e200", "a value of 1e200", V, "scale the features", lambda: train(Binary(), put(1e200), SIGNS))
+refused("train-empty", "no rows", V, "X has no rows", lambda: train(Multiclass(3), X[:0], []))
+refused("train-chain-empty", "no sequences", V, "X is empty", lambda: train(Chain(3), [], []))
+refused("train-1d", "X with one dimension", V, "X has shape (20,); expected a matrix",
+        lambda: train(Multiclass(3), X[:, 0], Y3))
+refused("train-complex", "complex X", T, "X holds values of type complex128; expected real numbers",
+        lambda: train(Multiclass(3), X + 1j, Y3))
+refused("train-strings", "strings in X", T, "expected real numbers", lambda: train(Binary(), X.astype(str), SIGNS))
+works("train-lists", "nested lists, integers, CSC", "trained as matrices",
+        lambda: is_solved(train(Multiclass(3), X.tolist(), Y3.tolist()))
+        and is_solved(train(Binary(), sp.csc_array(np.sign(X).astype(int)), SIGNS)))
+refused("train-label-range", "label 7 of three", V, "Y[0] is 7; expected a whole number from 0 to 2",
+        lambda: train(Multiclass(3), X, replaced(Y3.tolist(), 0, 7)))
+refused("train-label-overflow", "label 2³²", V, "Y[0] is 4294967296",
+        lambda: train(Multiclass(3), X, replaced(Y3.tolist(), 0, 2**32)))
+refused("train-label-fraction", "label 1.5", V, "Y[0] is 1.5; expected a whole number",
+        lambda: train(Multiclass(3), X, replaced(Y3.tolist(), 0, 1.5)))
+refused("train-label-nan", "label NaN", V, "Y[0] is nan",
+        lambda: train(Multiclass(3), X, replaced(Y3.tolist(), 0, np.nan)))
+refused("train-label-strings", "string labels", T, "The estimators take labels of any kind",
+        lambda: train(Multiclass(3), X, ["a"] * 20))
+refused("train-label-binary", "labels 0 and 1 for `Binary`", V, "Y must hold 20 labels, each −1 or +1",
+        lambda: train(Binary(), X, Y2))
+refused("train-label-short", "19 labels for 20 rows", V, "Y has shape (19,) but X has 20 rows",
+        lambda: train(Multiclass(3), X, Y3[1:]))
+refused("train-chain-label-range", "label 7 in a sequence, with per-label costs", V,
+        "y[1][2] is 7; expected a whole number from 0 to 2",
+        lambda: train(Chain(3, cost=[1.0, 2.0, 3.0]), XS, replaced(YS, 1, [0, 1, 7])))
+refused("train-chain-label-flat", "one label per sequence", V, "y[0] has shape ()",
+        lambda: train(Chain(3), XS, [0, 1, 2]))
+refused("train-n-labels", "`Multiclass(0)`, `Chain(2.5)`, `Multiclass('3')`", V,
+        "n_labels must be an integer ≥ 1, found 0", lambda: Multiclass(0))
+works("train-one-label", "`Multiclass(1)`, `Chain(1)`", "w = 0, an objective of 0",
+        lambda: is_solved(train(Multiclass(1), X, np.zeros(20)), 0.0)
+        and is_solved(train(Chain(1), [X], [np.zeros(20, int)]), 0.0))
+works("train-one-row", "one row x = 1 of class +1", "w = 1, an objective of ½",
+        lambda: is_solved(train(Binary(), [[1.0]], [1], C=10.0, tol=1e-9), 0.5, 1e-9))
+works("train-no-columns", "X of shape (20, 0)", "an objective of n C",
+        lambda: is_solved(train(Multiclass(3), X[:, :0], Y3), 20.0))
+refused("train-forbidden-range", "`Chain(3, forbidden=[(0, -1)])`", V,
+        "pairs (from, to) of label numbers from 0 to 2, found (0, -1)", lambda: Chain(3, forbidden=[(0, -1)]))
+refused("train-forbidden-truth", "a forbidden transition in Y", V, "y[0] contains the forbidden transition 0 → 1",
+        lambda: train(Chain(2, forbidden=[(0, 1)]), [X[:2]], [[0, 1]]))
+
+
+def forbidden_from_a_generator():
+    model = Chain(2, forbidden=((1, label) for label in (0,)))
+    w = train(model, [X[:3], X[3:6]], [[0, 1, 1], [0, 0, 1]]).w
+    return all(codes == sorted(codes) for codes in (labels.tolist() for labels in model.predict([X, X[::-1]], w)))
+
+
+works("train-forbidden-generator", "`forbidden` as a generator", "holds in training and in every prediction",
+        forbidden_from_a_generator)
+refused("train-nonnegative-shape", "`nonnegative={'coef': mask}` of a wrong shape", V,
+        "does not fit its block of shape (3, 3)",
+        lambda: train(Multiclass(3, nonnegative={"coef": np.ones(7, bool)}), X, Y3), core=True)
+refused("train-nonnegative-list", "`nonnegative=[1, 2]`", V, "nonnegative must be a dict",
+        lambda: train(Multiclass(3, nonnegative=[1, 2]), X, Y3), core=True)
+refused("train-class", "`mm.train(Multiclass, X, Y)`: the class", T, "model is the class Multiclass; give an instance",
+        lambda: train(Multiclass, X, Y3))
+refused("train-estimator", "`mm.train(mm.MulticlassSVM(), X, Y)`", T, "Estimators are trained by their fit",
+        lambda: train(mm.MulticlassSVM(), X, Y3))
+refused("train-predict-columns", "2 columns after training with 3", V, "both must be those of training",
+        lambda: Multiclass(3).predict(X[:, :2], train3().w), core=True)
+refused("train-predict-nan", "NaN in X at prediction", V, "X[3] holds nan",
+        lambda: Multiclass(3).predict(put(np.nan), train3().w), core=True)
+refused("train-predict-weights", "NaN in w at prediction", V, "w must hold finite numbers",
+        lambda: Multiclass(3).predict(X, np.full(12, np.nan)), core=True)
+refused("sequences-lengths", "`Sequences(X, [10, 9])` with 20 rows", V, "lengths add up to 19 but there are 20 rows",
+        lambda: Sequences(X, [10, 9]))
+
+section("Your own models: `mm.Model`")
+refused("model-class", "`StructuralSVM(Levels)`: the class", T, "give an instance of it: StructuralSVM(Levels())",
+        lambda: structural(Levels))
+refused("model-builtin", "`StructuralSVM(mm.models.Multiclass(3))`", T, "have estimators of their own",
+        lambda: structural(Multiclass(3)))
+refused("model-no-search", "neither `outputs` nor `loss_augmented_argmax`", V,
+        "needs a model with loss_augmented_argmax", lambda: structural(WithoutOutputs()))
+refused("model-no-slack-search", "`rescaling='slack'` without a search for it", V,
+        "needs a model with slack_rescaled_argmax", lambda: structural(WithoutOutputs(), rescaling="slack"))
+refused("model-no-n-features", "`initialize` that sets nothing", V, "must set self.n_features",
+        lambda: structural(levels(initialize=lambda self, X, Y: None)))
+refused("model-n-features-float", "`n_features = 9.0`", V, "n_features is 9.0; expected an integer",
+        lambda: structural(levels(initialize=lambda self, X, Y: setattr(self, "n_features", 9.0))))
+refused("model-raises", "a method that raises", ZeroDivisionError, "division by zero",
+        lambda: structural(levels(loss=lambda self, a, b: 1 / 0)), core=True)
+refused("model-raises-in-worker", "the same with `n_jobs=2`", ZeroDivisionError, "division by zero",
+        lambda: structural(levels(loss=lambda self, a, b: 1 / 0), n_jobs=2), core=True)
+refused("model-feature-nan", "NaN from `joint_feature`", V, "has nan as feature 0; features must be finite",
+        lambda: structural(levels(joint_feature=lambda self, x, y: np.full(9, np.nan))), core=True)
+refused("model-feature-length", "8 features where `n_features` is 9", V,
+        "has shape (8,), expected (9,): n_features is 9",
+        lambda: structural(levels(joint_feature=lambda self, x, y: np.ones(8))), core=True)
+refused("model-feature-index", "`([99], [1.0])` from `joint_feature`", V, "has the index 99; expected 0 … 8",
+        lambda: structural(levels(joint_feature=lambda self, x, y: ([99], [1.0]))), core=True)
+refused("model-loss-nan", "NaN from `loss`", V, "is nan; a loss must be finite and ≥ 0",
+        lambda: structural(levels(loss=lambda self, a, b: np.nan if a != b else 0.0)), core=True)
+refused("model-loss-negative", "a negative loss", V, "is -1.0; a loss must be finite and ≥ 0",
+        lambda: structural(levels(loss=lambda self, a, b: -float(a != b))), core=True)
+refused("model-loss-of-truth", "a loss of 1 for the truth itself", V, "the loss of the true output itself must be 0",
+        lambda: structural(levels(loss=lambda self, a, b: 1.0)), core=True)
+refused("model-no-outputs", "no outputs at prediction", V, "outputs(x) is empty",
+        lambda: levels(outputs=lambda self, x: []).predict(X, np.ones(9)))
+refused("model-writes-weights", "a search that writes to w", V, "read-only",
+        lambda: structural(levels(loss_augmented_argmax=lambda self, x, y, w: w.fill(0.0))), core=True)
+works("model-inexact-search", "a search that is not exact", "a lower bound, `exact=False` and a warning",
+        lambda: not certificate_of(structural(levels(loss_augmented_argmax=lambda self, x, y, w: 0))).exact,
+        mm.InexactOracleWarning)
+refused("model-unhashable-output", "outputs that cannot be hashed", T, "write key(y)",
+        lambda: structural(levels(loss=lambda self, a, b: float(a is not b), outputs=lambda self, x: [Unhashable()],
+                                  joint_feature=lambda self, x, y: np.ones(9)), X[:2], [Unhashable(), Unhashable()]),
+        core=True)
+refused("model-nonnegative", "`nonnegative = [99]`", V, "lists weights 99 to 99; expected 0 … 8",
+        lambda: structural(levels(nonnegative=[99])))
+refused("model-empty", "no examples", V, "X and Y are empty", lambda: structural(Levels(), [], []))
+refused("model-short", "2 outputs for 20 inputs", V, "X has 20 inputs but Y has 2 outputs",
+        lambda: structural(Levels(), X, [0, 1]))
+refused("model-generator", "a generator as X", V, "X must be a sequence with one entry for each example",
+        lambda: structural(Levels(), iter(X), Y3))
+refused("model-unpicklable", "data that cannot be pickled, `n_jobs=2`", T, "cannot be pickled",
+        lambda: structural(levels(joint_feature=lambda self, x, y: np.eye(9)[y]),
+                           [(i for i in "a"), (i for i in "b")], [0, 1], n_jobs=2), core=True)
+refused("model-predict-weights", "NaN in w at prediction", V, "w must hold finite numbers",
+        lambda: Levels().predict(X, np.full(9, np.nan)))
+refused("model-predict-short-weights", "3 weights where `n_features` is 9", V, "w has shape (3,), expected (9,)",
+        lambda: levels(n_features=9).predict(X, np.ones(3)))
+refused("model-predict-n-jobs", "`model.predict(X, w, n_jobs=0)`", V, "n_jobs must be an integer ≥ 1, found 0",
+        lambda: Levels().predict(X, np.ones(9), n_jobs=0))
+works("model-one-example", "one example", "trained", lambda: is_solved(structural(Levels(), X[:1], Y3[:1])))
+works("model-zero-features", "features that are all 0", "w = 0",
+        lambda: not structural(levels(joint_feature=lambda self, x, y: np.zeros(9))).coef_.any())
+
+section("Model files")
+refused("file-missing", "a file that is not there", FileNotFoundError, "No such file", lambda: mm.load("nowhere.mm"))
+refused("file-folder", "a folder", OSError, "", lambda: mm.load("."))
+refused("file-empty", "an empty file", V, "is not a model file, or is damaged", lambda: mm.load(file_with(b"")))
+refused("file-text", "a text file", V, "is not a model file, or is damaged",
+        lambda: mm.load(file_with(b"C,tol\n" * 50)))
+refused("file-truncated", "a file without its last 20 bytes", V, "is not a model file, or is damaged",
+        lambda: mm.load(file_with(saved()[:-20])), core=True)
+refused("file-flipped", "a file with one wrong bit", V, "its checksum does not fit its content",
+        lambda: mm.load(file_with(saved()[:-5] + bytes([saved()[-5] ^ 1]) + saved()[-4:])), core=True)
+refused("file-no-folder", "`save` into a folder that is not there", OSError, "could not be written",
+        lambda: binary().save("nowhere/x.mm"), core=True)
+
+# fmt: on
+CASES = [case for cases in SECTIONS.values() for case in cases]
+
+
+# -------------------------------------------------------------------------------------------------------- the tests
+
+
+def outcome(case: Case) -> Any:
+    """Run a case in the current folder: its error, or what it returned."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = case.call()
+        except Exception as error:
+            return error
+    unexpected = [w for w in caught if case.warns is None or not issubclass(w.category, case.warns)]
+    assert not unexpected, f"unexpected warning: {unexpected[0].message}"
+    assert case.warns is None or caught, f"no {case.warns.__name__}"
+    return found
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.id, marks=[pytest.mark.core] if case.core else []) for case in CASES]
+)
+def test_bad_input_gives_what_the_page_says(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = outcome(case)
+    if case.error is None:
+        assert not isinstance(found, Exception), repr(found)
+        assert found
+    else:
+        assert isinstance(found, case.error), repr(found)
+        assert case.text in str(found)
+
+
+def test_errors_of_user_code_say_which_example():
+    with pytest.raises(ZeroDivisionError) as caught:
+        structural(levels(loss=lambda self, a, b: 1 / 0))
+    assert any(re.match(r"while searching example \d+ for its", note) for note in caught.value.__notes__)
+
+
+def table(cases: list[Case], messages: dict[str, str]) -> str:
+    """Return the table of one section."""
+    lines = ["| case | you pass | you get |", "|---|---|---|"]
+    for case in cases:
+        got = case.result if case.error is None else f"{case.error.__name__}: {messages[case.id]}"
+        lines.append(f"| `{case.id}` | {case.given} | {got} |")
+    return "\n".join(lines)
+
+
+def rows_of_page() -> dict[str, str]:
+    found = _TABLES.search(PAGE.read_text(encoding="utf-8"))
+    assert found is not None
+    return dict(re.findall(r"^\| `([^`]+)` \| (.*) \|$", found.group(2), re.MULTILINE))
+
+
+def test_the_page_has_every_case_and_no_other():
+    assert len({case.id for case in CASES}) == len(CASES) >= 40
+    assert list(rows_of_page()) == [case.id for case in CASES], "run `python tests/test_bad_input.py` to write the page"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_page_quotes_the_message(case):
+    row = rows_of_page()[case.id].replace("\\|", "|")
+    assert case.given in row
+    assert (case.text or case.result) in row
+
+
+def write_page() -> None:
+    """Run all cases and write the tables of the page anew."""
+    messages = {}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for case in CASES:
+            if case.error is not None:
+                # Only the first line: scikit-learn goes on with advice, and with the data. No path of this machine.
+                first = str(outcome(case)).splitlines()[0].rstrip(":")
+                messages[case.id] = re.sub(r' at path ".*"', "", first).replace("|", "\\|")
+        os.chdir(PAGE.parent)
+    body = "\n\n".join(f"## {title}\n\n{table(cases, messages)}" for title, cases in SECTIONS.items())
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(_TABLES.sub(lambda m: f"{m.group(1)}\n{body}\n\n{m.group(3)}", text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_page()
