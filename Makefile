@@ -4,6 +4,7 @@
 #   make test       lint, types, tests and the examples in the docstrings
 #   make sanitize   the tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer (GCC)
 #   make lint       only lint and types
+#   make stub       write the types of the compiled core anew
 #   make docs       the documentation, where docs/conf.py exists
 #   make clean      remove everything made here
 #
@@ -24,7 +25,7 @@ REQUIREMENTS := import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); 
 # No build isolation and a lasting build folder: only what changed is compiled again.
 BUILD := $(PIP) install --no-build-isolation --no-deps
 
-.PHONY: demo test lint sanitize docs clean
+.PHONY: demo test lint sanitize stub docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -66,6 +67,12 @@ $(SANITIZED)/.installed: $(VENV)/.tools $(SOURCES)
 sanitize: $(SANITIZED)/.installed
 	PYTHONPATH=$(SANITIZED) LD_PRELOAD="$(strip $(RUNTIMES))" ASAN_OPTIONS=detect_leaks=0 \
 	  UBSAN_OPTIONS=print_stacktrace=1 $(BIN)/python -m pytest -m core --capture=sys $(PYTEST_ARGS)
+
+# The types of the compiled core, for mypy and editors: to be run after a change of cpp/bindings.
+stub: $(VENV)/.installed
+	$(BIN)/python -m nanobind.stubgen -q -m maxmargin._core -o src/maxmargin/_core.pyi
+	sed -i.bak 's/-> tuple:/-> tuple[Any, ...]:/; s/import Annotated, overload/import Annotated, Any, overload/' src/maxmargin/_core.pyi
+	rm src/maxmargin/_core.pyi.bak
 
 docs:
 	@if [ -f docs/conf.py ]; then $(MAKE) --no-print-directory docs/_build; \

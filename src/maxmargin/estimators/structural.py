@@ -58,7 +58,7 @@ class StructuralSVM(MaxMarginEstimator):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (model_.n_features,)
+    coef_ : ndarray of shape (n_weights,)
         w.
     model_ : Model
         The copy of ``model`` that was initialised on the training data.

@@ -13,6 +13,7 @@ then ends, under ``tol`` ε is reduced until the gap is small enough.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,7 +37,10 @@ class NSlack(Solver):
     name = "n-slack"
     losses = frozenset({"hinge", "squared_hinge"})
     options: ClassVar = {
-        "epsilon": EPSILON,
+        "epsilon": replace(
+            EPSILON,
+            meaning="the paper's ε, in units of loss: stop when a sweep finds no plane violated by more. None: stop on tol.",
+        ),
         "batch_size": Option(
             100, lambda v: is_integer(v, 1), "an integer ≥ 1", "new planes after which the QP is solved again"
         ),
