@@ -36,7 +36,8 @@ def conll_data() -> tuple[Any, Any]:
     import maxmargin as mm
 
     path = Path(os.environ["MAXMARGIN_DATA"]) / "features" / "conll2000.train.svmhmm.gz"
-    X, lengths, tags = mm.files.read_svm_hmm(path, stacked=True, dtype=np.uint8)
+    X, lengths, tags = mm.files.read_svm_hmm(path, stacked=True, dtype=np.float32)
+    X.data = X.data.astype(np.uint8)
     data = mm.models.Sequences(X, lengths)
     return data, np.split(tags - 1, data.offsets[1:-1])
 

@@ -502,7 +502,6 @@ def test_pruning_drops_idle_planes_and_leaves_the_optimum_alone():
     dual, n_active = sets.linear_part() - 0.5 * w @ w, sets.n_active
     assert 0 < n_active < n_planes
     assert sets.prune(2) == 0
-    assert sets.prune(2) == 0
     assert sets.prune(2) == n_planes - n_active
     assert sets.n_planes == sets.n_active == n_active
     fresh = np.empty_like(w)

@@ -34,6 +34,8 @@ void bind_cuts(nb::module_& m) {
         .def(nb::init<int64_t>(), arg("n_weights"))
         .def("__len__", &CutSet::size)
         .def_prop_ro("n_entries", &CutSet::n_entries)
+        .def_prop_ro("n_weights", &CutSet::n_weights)
+        .def("copy", [](const CutSet& self) { return CutSet(self); })
         .def(
             "assemble",
             [](CutSet& self, const PlaneSpace& space, const PlaneBatch& planes, OptionalDoubles sample_weight) {
@@ -153,6 +155,7 @@ void bind_cache(nb::module_& m) {
         .def(
             "slope",
             [](const PlaneCache& self, double t, OptionalDoubles sample_weight) {
+                if (sample_weight) require_length("sample_weight", sample_weight->shape(0), self.space().n_examples());
                 nb::gil_scoped_release release;
                 return self.slope(t, data_or_null(sample_weight));
             },

@@ -55,7 +55,7 @@ void bind_features(nb::module_& m) {
                 if (values64) require_length("values", values64->shape(0), nnz);
                 new (self) Features{n_rows, n_features, indptr.data(), indices.data(), data_or_null(values32), data_or_null(values64)};
             },
-            arg("indptr"), arg("indices"), arg("values32").none(), arg("values64").none(), arg("n_features"), nb::keep_alive<1, 2>(),
+            arg("indptr").noconvert(), arg("indices").noconvert(), arg("values32").none().noconvert(), arg("values64").none().noconvert(), arg("n_features"), nb::keep_alive<1, 2>(),
             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>())
         .def(
             "__init__",
@@ -83,7 +83,7 @@ void bind_structures(nb::module_& m) {
                 if (truth) require_length("truth", truth->shape(0), n);
                 new (self) Binary(n, data_or_null(truth), cost_of_negative, cost_of_positive);
             },
-            arg("n"), arg("truth").none(), arg("cost_of_negative") = 1.0, arg("cost_of_positive") = 1.0, nb::keep_alive<1, 3>());
+            arg("n"), arg("truth").none().noconvert(), arg("cost_of_negative") = 1.0, arg("cost_of_positive") = 1.0, nb::keep_alive<1, 3>());
 
     nb::class_<Multiclass, Structure>(m, "Multiclass")
         .def(
@@ -93,7 +93,7 @@ void bind_structures(nb::module_& m) {
                 check_labels(data_or_null(truth), n, n_labels);
                 new (self) Multiclass(n, n_labels, data_or_null(truth), NodeLoss{data_or_null(cost), nullptr});
             },
-            arg("n"), arg("n_labels"), arg("truth").none(), arg("cost").none() = nb::none(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>());
+            arg("n"), arg("n_labels"), arg("truth").none().noconvert(), arg("cost").none().noconvert() = nb::none(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>());
 
     nb::class_<Chain, Structure>(m, "Chain")
         .def(
@@ -109,8 +109,8 @@ void bind_structures(nb::module_& m) {
                 new (self) Chain(ChainData{n, offsets.data(), n_labels, has_ends, data_or_null(truth), data_or_null(forbidden),
                                            NodeLoss{data_or_null(cost), data_or_null(row_weight)}, loss_step});
             },
-            arg("offsets"), arg("n_labels"), arg("has_ends"), arg("truth").none(), arg("forbidden").none() = nb::none(), arg("cost").none() = nb::none(),
-            arg("row_weight").none() = nb::none(), arg("loss_step") = 0.0, nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(),
+            arg("offsets").noconvert(), arg("n_labels"), arg("has_ends"), arg("truth").none().noconvert(), arg("forbidden").none().noconvert() = nb::none(), arg("cost").none().noconvert() = nb::none(),
+            arg("row_weight").none().noconvert() = nb::none(), arg("loss_step") = 0.0, nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(),
             nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>());
 }
 
@@ -298,6 +298,7 @@ void bind_spaces(nb::module_& m) {
         .def(
             "evaluate",
             [](ScoreLine& self, Array1<float> w, int n_threads) {
+                require_length("weights", w.shape(0), self.space().n_weights());
                 nb::gil_scoped_release release;
                 self.evaluate(w.data(), workers(n_threads));
             },
@@ -306,6 +307,7 @@ void bind_spaces(nb::module_& m) {
         .def(
             "slope",
             [](const ScoreLine& self, double t, OptionalDoubles sample_weight, int n_threads) {
+                if (sample_weight) require_length("sample_weight", sample_weight->shape(0), self.space().n_examples());
                 nb::gil_scoped_release release;
                 return self.slope(t, data_or_null(sample_weight), workers(n_threads));
             },
@@ -313,6 +315,7 @@ void bind_spaces(nb::module_& m) {
         .def(
             "cut",
             [](const ScoreLine& self, double t, OptionalDoubles sample_weight, int n_threads) {
+                if (sample_weight) require_length("sample_weight", sample_weight->shape(0), self.space().n_examples());
                 ReducedCut cut;
                 {
                     nb::gil_scoped_release release;

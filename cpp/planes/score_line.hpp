@@ -48,6 +48,8 @@ class ScoreLine {
         return space_->sum_on_line(line(t), sample_weight, workers);
     }
 
+    const LinearSpace& space() const { return *space_; }
+
   private:
     static constexpr int64_t chunk_ = 16384;
     int64_t n_rows() const { return space_->features().n_rows; }

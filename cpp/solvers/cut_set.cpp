@@ -137,22 +137,21 @@ void CutSet::add_pending(double a, double* w) const {
 }
 
 std::vector<double> CutSet::keep(const Workers& workers) {
-    cuts_.push_back(pending_);
-    Cut& cut = cuts_.back();
-    cut.offset.shrink_to_fit();
-    cut.narrow.shrink_to_fit();
-    cut.wide.shrink_to_fit();
     const int64_t n = size();
-    std::vector<double> by_block(n_blocks_ * n);
+    std::vector<double> by_block(n_blocks_ * (n + 1));
     for_each_chunk(n_blocks_, workers, [&](int64_t b, int) {
+        double* out = by_block.data() + b * (n + 1);
         for (int64_t k = 0; k < n; ++k) {
             prefetch_block(k + 1, b);
-            by_block[b * n + k] = dot_block(cuts_[k], b, buffer_.data());
+            out[k] = dot_block(cuts_[k], b, buffer_.data());
         }
+        out[n] = dot_block(pending_, b, buffer_.data());
     });
-    std::vector<double> row(n, 0.0);
+    std::vector<double> row(n + 1, 0.0);
     for (int64_t b = 0; b < n_blocks_; ++b)
-        for (int64_t k = 0; k < n; ++k) row[k] += by_block[b * n + k];
+        for (int64_t k = 0; k <= n; ++k) row[k] += by_block[b * (n + 1) + k];
+    // Last, so that an interrupted call keeps nothing. A copy takes no more room than it needs.
+    cuts_.push_back(pending_);
     return row;
 }
 

@@ -231,7 +231,7 @@ int64_t WorkingSets::prune(int64_t prune_after) {
         bool any = false;
         for (size_t e = 0; e < block.entries.size(); ++e) {
             block.entries[e].idle = block.alpha[e] > 0.0 ? 0 : block.entries[e].idle + 1;
-            if (block.entries[e].idle > prune_after) {
+            if (block.entries[e].idle >= prune_after) {
                 drop[e] = any = true;
                 ++dropped;
             }

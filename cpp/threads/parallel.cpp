@@ -5,6 +5,7 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -62,7 +63,11 @@ void for_each_chunk(int64_t n_chunks, const Workers& workers, const std::functio
 
     const int extra = static_cast<int>(std::min<int64_t>(std::max(workers.n_threads, 1), n_chunks)) - 1;
     std::vector<std::thread> threads;
-    for (int t = 1; t <= extra; ++t) threads.emplace_back(run, t);
+    try {
+        for (int t = 1; t <= extra; ++t) threads.emplace_back(run, t);
+    } catch (const std::system_error&) {
+        // The system gives no more threads: those that started do all the work.
+    }
     run(0);
     for (auto& thread : threads) thread.join();
     if (failure) std::rethrow_exception(failure);

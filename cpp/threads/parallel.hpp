@@ -7,7 +7,7 @@
 
 namespace maxmargin {
 
-// Thrown when poll() asked for an end; the caller's state is as if the work had not begun.
+// Thrown when poll() asked for an end: some chunks are done, others are not.
 struct Interrupted : std::runtime_error {
     Interrupted() : std::runtime_error("interrupted") {}
 };

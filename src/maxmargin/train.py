@@ -48,6 +48,7 @@ def train(
     solver_options: Mapping[str, Any] | None = None,
     callback: Callable[[dict[str, Any]], object] | None = None,
     planes: Any = None,
+    keep_planes: bool = False,
 ) -> Solution:
     r"""Train a model to a certified duality gap.
 
@@ -90,7 +91,10 @@ def train(
     callback : callable, optional
         Called with each history record; a true return value ends training.
     planes : object, optional
-        ``Solution.planes`` of an earlier run on the same examples (or on their beginning), to continue from.
+        ``Solution.planes`` of an earlier run to continue from. X, Y, sample_weight, model, rescaling and solver must be the same;
+        C and tol may differ. The certificate rests on that, and it is not checked here (``warm_start`` of the estimators does).
+    keep_planes : bool, default False
+        Whether the solution keeps what a later run can continue from; it may be much larger than the weights.
 
     Returns
     -------
@@ -132,7 +136,14 @@ def train(
     task = Task(problem, float(C), loss, tol, rng, deadline)
     try:
         return run(
-            chosen, task, max_iter=max_iter, max_time=max_time, verbose=verbose, callback=callback, planes=planes
+            chosen,
+            task,
+            max_iter=max_iter,
+            max_time=max_time,
+            verbose=verbose,
+            callback=callback,
+            planes=planes,
+            keep_planes=keep_planes,
         )
     finally:
         problem.close()

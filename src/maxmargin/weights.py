@@ -49,19 +49,7 @@ class DenseWeights:
         # Not BLAS: it would start threads of its own whatever n_jobs says.
         return float(np.einsum("i,i->", self.exact, other.exact))
 
-    def copy(self) -> DenseWeights:
-        """Return an independent copy."""
-        twin = DenseWeights(0)
-        twin.exact = self.exact.copy()
-        return twin
-
     def assign(self, other: DenseWeights) -> None:
         """Become equal to ``other``."""
         np.copyto(self.exact, other.exact)
-        self.touch()
-
-    def combine(self, a: float, b: float, other: DenseWeights) -> None:
-        """Become a·w + b·v."""
-        self.exact *= a
-        self.exact += b * other.exact
         self.touch()

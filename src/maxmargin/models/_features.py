@@ -17,7 +17,7 @@ _LARGEST_FEATURE = 1e100
 
 
 def as_features(X: Any, name: str = "X") -> Any:
-    """Return a matrix of real numbers in float32 or float64, dense or CSR; its values are not looked at."""
+    """Return a matrix of real numbers, dense in float32 or float64, or CSR; its values are not looked at."""
     is_sparse: bool = sp.issparse(X)
     try:
         matrix: Any = X if is_sparse else np.asarray(X)
@@ -32,7 +32,9 @@ def as_features(X: Any, name: str = "X") -> Any:
             raise TypeError(f"{name} must hold numbers: {error}.") from None
     if matrix.dtype.kind not in "biuf":
         raise TypeError(f"{name} holds values of type {matrix.dtype}; expected real numbers.")
-    if matrix.dtype not in (np.float32, np.float64):
+    # Small integers in a CSR matrix stay as they are: the core stores them in float32, or not at all where they are 1.
+    is_compact = is_sparse and matrix.dtype.kind in "biu" and matrix.dtype.itemsize <= 4
+    if matrix.dtype not in (np.float32, np.float64) and not is_compact:
         matrix = matrix.astype(np.float64)
     return matrix.tocsr() if is_sparse else matrix
 
@@ -71,7 +73,7 @@ def _largest(X: Any) -> float:
     """Return the largest absolute value, NaN where there is one: two passes and no temporary array."""
     is_sparse: bool = sp.issparse(X)
     values = X.data if is_sparse else X
-    return float(np.maximum(-values.min(), values.max())) if values.size else 0.0
+    return float(np.maximum(-float(values.min()), float(values.max()))) if values.size else 0.0
 
 
 def core_features(X: Any) -> _core.Features:
@@ -90,21 +92,21 @@ def core_features(X: Any) -> _core.Features:
     if X.shape[1] > _INT32_MAX:
         raise ValueError(f"X has {X.shape[1]} features; at most {_INT32_MAX} are supported.")
     narrow, wide = _compact_values(X.data)
-    return _core.Features(X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), narrow, wide, X.shape[1])
+    # The core keeps pointers into these arrays: they must be contiguous already, not copied on the way.
+    indptr, indices = np.ascontiguousarray(X.indptr, np.int64), np.ascontiguousarray(X.indices, np.int32)
+    return _core.Features(indptr, indices, narrow, wide, X.shape[1])
 
 
 def fits_float(X: Any) -> bool:
     """Return whether scores of these features can be formed in float32: none is beyond what it and the weights can hold."""
-    is_sparse: bool = sp.issparse(X)
-    values = X.data if is_sparse else X
-    return bool(np.size(values) == 0 or max(abs(float(np.max(values))), abs(float(np.min(values)))) < 1e15)
+    return _largest(X) < 1e15
 
 
 def _compact_values(values: NDArray[Any]) -> tuple[NDArray[np.float32] | None, NDArray[np.float64] | None]:
     if np.all(values == 1):
         return None, None
     with np.errstate(over="ignore"):
-        narrow = values.astype(np.float32, copy=False)
+        narrow = np.ascontiguousarray(values, np.float32)
     if np.array_equal(narrow, values):
         return narrow, None
-    return None, values.astype(np.float64, copy=False)
+    return None, np.ascontiguousarray(values, np.float64)

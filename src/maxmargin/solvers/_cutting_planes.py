@@ -84,7 +84,11 @@ class CutModel:
 
     def restore(self, stored: StoredCuts) -> None:
         """Start from the cuts of an earlier run; the model has none yet."""
-        self.cuts = stored.cuts
+        if stored.cuts.n_weights != self._problem.n_weights:
+            raise ValueError(
+                f"planes belong to a model of {stored.cuts.n_weights} weights, this one has {self._problem.n_weights}."
+            )
+        self.cuts = stored.cuts.copy()
         for k, loss in enumerate(stored.losses):
             self._append(loss, stored.gram[k, : k + 1], stored.at_nonnegative[k])
 
@@ -122,7 +126,7 @@ class CutModel:
         self.dual = float(alpha @ self._losses) - 0.5 * self.norm2
         self._idle = np.where(alpha > 0.0, 0, self._idle + 1)
         self.n_added = self.size - self._n_before
-        self._drop(np.flatnonzero(self._idle > self._prune_after))
+        self._drop(np.flatnonzero(self._idle >= self._prune_after))
         self._n_before = self.size
 
     def _move_to(self, alpha: FloatArray) -> None:
@@ -200,6 +204,8 @@ class Separator:
             found.extend(batch)
             if tried < len(self._portions) and self.cache and self._from_cache(self.cache, model, weights, needed):
                 return False
+        if self.cache is not None:
+            self.cache.drop_unused(_FORGET_AFTER)
         with self.watch("assembly"):
             model.cuts.assemble(self._problem.space, found, self._problem.sample_weight)
         return True
@@ -213,7 +219,6 @@ class Separator:
                 for example in self.cache.improve(batch, ids, weights.exact):
                     self._problem.report_inexact(example)
             self.cache.insert(batch)
-            self.cache.drop_unused(_FORGET_AFTER)
 
     def _from_cache(self, cache: _core.PlaneCache, model: CutModel, weights: DenseWeights, needed: float) -> bool:
         if cache.n_planes == 0 or not np.isfinite(needed):

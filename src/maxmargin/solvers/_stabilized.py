@@ -43,7 +43,7 @@ def block_passes(
 ) -> Iterator[Iterate]:
     """Yield an iterate for each pass over the data; afterwards the model has their aggregate as its first cut.
 
-    ``n_passes=None`` goes on while a pass raises the dual by a tenth of the gap that is wanted at that dual.
+    ``n_passes=None`` goes on while a pass raises the dual by a twentieth of the gap that is wanted at that dual.
 
     The oracle is asked for a few examples at a time, at the weights that the ones before them left: planes found at one fixed
     point for all examples would be wrong in the same way.
@@ -56,12 +56,18 @@ def block_passes(
     w = problem.zero_weights()
     groups = np.array_split(problem.all_ids, max(1, min(_MOST_GROUPS, problem.n_examples // _GROUP_SIZE)))
     order = np.arange(len(groups))
-    # The passes evaluate the objective nowhere: its value at 0 is what an early end can report.
-    with model.watch("oracle"):
-        primal = problem.primal(w, C, squared=False)
-    yield Iterate(w, primal, dual=0.0)
     dual = 0.0
-    for k in count(1):
+    for k in count():
+        # One pass at a fixed point evaluates the objective; its planes are as good as any.
+        with model.watch("oracle"):
+            batch = problem.separate(problem.all_ids, w, precise=False)
+        separator.keep(batch, problem.all_ids, w)
+        values = np.maximum(batch.losses() - problem.space.dots(batch, w.exact), 0.0)
+        before, dual = dual, sets.linear_part() - 0.5 * w.norm2()
+        primal = 0.5 * w.norm2() + C * float(s[batch.examples()] @ values)
+        yield Iterate(w, primal, False, dual)
+        if k == n_passes or task.is_over or (k and n_passes is None and dual - before <= 0.05 * wanted_gap(dual)):
+            break
         for group in order:
             with model.watch("oracle"):
                 batch = problem.separate(groups[group], w, precise=True)
@@ -69,16 +75,14 @@ def block_passes(
             with model.watch("qp"):
                 sets.insert(batch, w.exact, 0.0)
                 sets.sweep(groups[group], _BLOCK_TOLERANCE, w.exact)
+            if task.is_over:
+                break
         with model.watch("qp"):
             for _ in range(_SWEEPS):
                 sets.sweep(task.rng.permutation(problem.n_examples), _BLOCK_TOLERANCE, w.exact)
         sets.weights(w.exact)
         w.touch()
         order = task.rng.permutation(len(groups))
-        before, dual = dual, sets.linear_part() - 0.5 * w.norm2()
-        yield Iterate(weights=w, dual=dual)
-        if k == n_passes or (n_passes is None and dual - before <= 0.1 * wanted_gap(dual)):
-            break
     total = np.zeros(problem.n_weights)
     sets.sum(total)
     model.cuts.load(sets.linear_part() / C, total / C)

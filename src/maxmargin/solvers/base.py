@@ -28,14 +28,16 @@ class Iterate:
     """One step of a solver.
 
     ``weights`` is a point worth returning, ``primal`` the objective there; None where this step did not evaluate it.
-    ``is_precise`` says that the evaluation searched in double precision. ``dual`` is a lower bound of the optimum. ``is_last``
-    is the solver's own stopping rule. ``details`` go into the history.
+    ``is_precise`` says that the evaluation searched in double precision. ``dual`` is a lower bound of the optimum. ``wanted_gap``
+    is the gap at which the solver's own rule ends training, ``is_last`` that its rule is met already. ``details`` go into
+    the history.
     """
 
     weights: DenseWeights | None = None
     primal: float | None = None
     is_precise: bool = True
     dual: float | None = None
+    wanted_gap: float | None = None
     is_last: bool = False
     details: Record = field(default_factory=dict)
 
@@ -157,10 +159,6 @@ class _Best:
         if iterate.primal is not None and iterate.weights is not None and iterate.primal < self.primal:
             self.weights.assign(iterate.weights)
             self.primal, self.is_precise = iterate.primal, iterate.is_precise
-        elif iterate.weights is not None and self.primal == np.inf:
-            # Not evaluated, but better than nothing should training end here.
-            self.weights.assign(iterate.weights)
-            self.is_precise = False
         if iterate.dual is not None:
             self.dual = max(self.dual, iterate.dual)
 
@@ -178,6 +176,7 @@ def run(
     verbose: int = 0,
     callback: Callable[[Record], object] | None = None,
     planes: Any = None,
+    keep_planes: bool = False,
 ) -> Solution:
     """Run a solver until the gap is small enough, and certify what it found."""
     problem, squared = task.problem, task.loss == "squared_hinge"
@@ -188,9 +187,13 @@ def run(
 
     def verify() -> None:
         """Replace a primal whose planes were found in float32 by the exact one."""
-        if not best.is_precise:
+        if not best.is_precise or best.primal == np.inf:
             best.primal = problem.primal(best.weights, task.C, squared=squared)
             best.is_precise = True
+
+    def rule_is_met(iterate: Iterate) -> bool:
+        reached = iterate.wanted_gap is not None and best.gap <= iterate.wanted_gap
+        return iterate.is_last or reached or (solver.stops_on_gap and best.is_within(task.tol))
 
     try:
         for iterate in solver.iterate(task, planes):
@@ -215,9 +218,9 @@ def run(
                 break
             if best.is_within(_PRECISE_BELOW):
                 solver.demand_precision()
-            if iterate.is_last or (solver.stops_on_gap and best.is_within(task.tol)):
+            if rule_is_met(iterate):
                 verify()
-                if iterate.is_last or best.is_within(task.tol):
+                if rule_is_met(iterate):
                     message = "the stopping rule was met"
                     converged = True
                     break
@@ -250,7 +253,8 @@ def run(
             _convergence_warning(must_be_quick=was_interrupted),
             stacklevel=3,
         )
-    return Solution(best.weights.exact, certificate, history, solver.name, solver.planes())
+    kept = solver.planes() if keep_planes else None
+    return Solution(best.weights.exact, certificate, history, solver.name, kept)
 
 
 def _convergence_warning(*, must_be_quick: bool) -> type[Warning]:

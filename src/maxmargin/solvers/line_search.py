@@ -10,13 +10,16 @@ cheap and the tolerance loose.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from maxmargin import _core
+from maxmargin.problem import FloatArray
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import EPSILON, Iterate, Solver, Task
+from maxmargin.weights import DenseWeights
 
 
 class LineSearch(Solver):
@@ -33,7 +36,10 @@ class LineSearch(Solver):
         watch = Stopwatch("oracle", "weights")
         cuts = _core.CutSet(problem.n_weights)
         w, b = problem.zero_weights(), 0.0
-        unclipped = np.zeros(len(J))  # w on J before negative parts are cut off (the best μ)
+        if planes is not None:
+            b = _restore(planes, w, C)
+        unclipped = w.exact[J]  # w on J before negative parts are cut off (the best μ)
+        w.exact[J] = np.maximum(unclipped, 0.0)
 
         while True:
             with watch("oracle"):
@@ -46,7 +52,7 @@ class LineSearch(Solver):
                 primal=primal,
                 is_precise=self.precise,
                 dual=dual,
-                is_last=self.option["epsilon"] is not None and primal - dual <= task.C_total * self.option["epsilon"],
+                wanted_gap=None if self.option["epsilon"] is None else task.C_total * self.option["epsilon"],
                 details={"planes": 0, "violation": value / problem.n_examples, **watch.read()},
             )
 
@@ -60,8 +66,36 @@ class LineSearch(Solver):
                 w.exact += step * u
                 b += step * (C * cuts.pending_loss - b)
                 unclipped = w.exact[J]
+                self._point = DualPoint(w.exact.copy(), b, C) if len(J) else DualPoint(w.exact, b, C)
                 w.exact[J] = np.maximum(unclipped, 0.0)
                 w.touch()
+
+    _point: DualPoint | None = None
+
+    def planes(self) -> DualPoint | None:
+        """Return the dual point."""
+        return self._point
+
+
+@dataclass
+class DualPoint:
+    """Σ α_k g_k and Σ α_k c_k with Σ α_k ≤ C."""
+
+    w: FloatArray
+    b: float
+    C: float
+
+
+def _restore(stored: Any, w: DenseWeights, C: float) -> float:
+    """Put w where an earlier run ended, scaled to fit C, and return b."""
+    if not isinstance(stored, DualPoint) or stored.w.shape != w.exact.shape:
+        raise TypeError(
+            f"planes must come from a Solution of solver 'line-search' and this model, found {type(stored).__name__}."
+        )
+    scale = min(1.0, C / stored.C)
+    np.multiply(stored.w, scale, out=w.exact)
+    w.touch()
+    return scale * stored.b
 
 
 def _clipped(w: np.ndarray, J: np.ndarray) -> np.ndarray:

@@ -59,26 +59,31 @@ class NSlack(Solver):
 
         while True:
             # The first sweep only looks: it finds how large slacks are at w = 0.
-            n_added, slacks = sweep.visit_all(np.inf if epsilon is None else epsilon, precise=self.precise)
-            step = Iterate(dual=sweep.dual(), details=sweep.details(n_added, epsilon))
-            if slacks is not None:
-                cost = slacks**2 if squared else slacks
-                step.weights, step.is_precise = sweep.weights, self.precise
-                step.primal = 0.5 * sweep.weights.norm2() + task.C * float(sweep.sample_weight @ cost)
-            step.is_last = has_epsilon and n_added == 0
+            n_added, is_whole = sweep.visit_all(np.inf if epsilon is None else epsilon, precise=self.precise)
+            slacks = sweep.slacks(precise=self.precise)
+            step = Iterate(sweep.weights, is_precise=self.precise, dual=sweep.dual())
+            step.primal = 0.5 * sweep.weights.norm2() + task.C * float(
+                sweep.sample_weight @ (slacks**2 if squared else slacks)
+            )
+            # A float32 search that finds nothing proves nothing: the next sweep is in double.
+            is_proof = self.precise or task.problem.always_precise
+            step.is_last = has_epsilon and n_added == 0 and is_whole and is_proof
+            if has_epsilon and n_added == 0:
+                self.demand_precision()
+            step.details = sweep.details(n_added, epsilon)
             yield step
 
             if epsilon is None:
-                assert slacks is not None
                 epsilon = max(_FIRST_SHARE * float(slacks.mean()), np.finfo(float).tiny)
-            elif n_added == 0:
+            elif n_added == 0 and not has_epsilon:
                 epsilon *= 0.3
-            if slacks is not None:
-                sweep.solve(epsilon)
+            sweep.solve(epsilon)
 
-    def planes(self) -> _core.PlaneBatch:
+    _sweep: _Sweep | None = None
+
+    def planes(self) -> _core.PlaneBatch | None:
         """Return the planes of all working sets."""
-        return self._sweep.planes()
+        return None if self._sweep is None else self._sweep.planes()
 
 
 class _Sweep:
@@ -112,29 +117,38 @@ class _Sweep:
         """Return the planes of all working sets."""
         return self._sets.planes()
 
-    def visit_all(self, epsilon: float, *, precise: bool) -> tuple[int, FloatArray | None]:
-        """Ask the oracle for every example; return how many planes joined, and H_i(w) if w stayed the same all the way."""
+    def visit_all(self, epsilon: float, *, precise: bool) -> tuple[int, bool]:
+        """Ask the oracle for every example; return how many planes joined, and whether time allowed a whole sweep."""
         problem = self._problem
-        slacks = np.zeros(problem.n_examples)
+        self._slacks = np.zeros(problem.n_examples)
+        self._slacks_hold = True
         n_added = n_pending = 0
-        w_changed = False
         n_portions = max(1, problem.n_examples // self._batch_size)
         for ids in np.array_split(problem.all_ids, n_portions):
             with self._watch("oracle"):
                 batch = problem.separate(ids, self.weights, precise=precise)
-            slacks[ids] = self._slacks(batch, ids)
+            self._slacks[ids] = self._values(batch, ids)
             with self._watch("assembly"):
                 n_new = self._sets.insert(batch, self.weights.exact, epsilon)
             n_added += n_new
             n_pending += n_new
-            if n_pending >= self._batch_size and ids[-1] + 1 < problem.n_examples:
+            is_end = ids[-1] + 1 == problem.n_examples
+            if n_pending >= self._batch_size and not is_end:
                 self.solve(epsilon)
-                n_pending, w_changed = 0, True
-            if self._task.is_over and ids[-1] + 1 < problem.n_examples:
-                return n_added, None
-        if w_changed and n_pending:
-            self.solve(epsilon)
-        return n_added, None if w_changed else slacks
+                n_pending, self._slacks_hold = 0, False
+            if self._task.is_over and not is_end:
+                self._slacks_hold = False
+                return n_added, False
+        return n_added, True
+
+    def slacks(self, *, precise: bool) -> FloatArray:
+        """Return H_i at the current weights: from the last sweep if w stayed the same all the way, else by a pass of its own."""
+        if not self._slacks_hold:
+            ids = self._problem.all_ids
+            with self._watch("oracle"):
+                batch = self._problem.separate(ids, self.weights, precise=precise)
+            self._slacks = self._values(batch, ids)
+        return self._slacks
 
     def solve(self, epsilon: float) -> None:
         """Solve the QP over the working sets until no block is off by more than a share of ε."""
@@ -169,7 +183,7 @@ class _Sweep:
             **self._watch.read(),
         }
 
-    def _slacks(self, batch: _core.PlaneBatch, ids: IntArray) -> FloatArray:
+    def _values(self, batch: _core.PlaneBatch, ids: IntArray) -> FloatArray:
         """Return H_i at the current weights; a stored plane that is worth more than the oracle's proves it inexact."""
         values = np.zeros(self._problem.n_examples)
         values[batch.examples()] = batch.losses() - self._problem.space.dots(batch, self.weights.exact)

@@ -73,22 +73,32 @@ class OneSlack(Solver):
         ),
     }
 
+    _model: CutModel | None = None
+    _separator: Separator | None = None
+
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per QP; see the module's text."""
         problem, C = task.problem, task.C
         epsilon = None if self.option["epsilon"] is None else self.option["epsilon"] * problem.n_examples
         watch = Stopwatch("oracle", "cache", "assembly", "gram", "qp", "weights")
         model = CutModel(problem, C, self.option["prune_after"], watch)
-        separator = Separator(problem, self._cache_size(problem), self.option["refresh"], watch)
+        cache_size = self._cache_size(problem)
+        if self.option["refresh"] < 1.0 and (cache_size == 0 or self._is_stabilized(problem)):
+            raise ValueError("solver_options: refresh below 1 works on cached planes, without stabilization.")
+        separator = Separator(problem, cache_size, self.option["refresh"], watch)
         stabilized = self._line_search(task, model, separator)
         self._model, self._separator = model, separator
         violation = best_primal = np.inf
         n_in_vain = 0
         if planes is not None:
-            self._restore(planes)
+            self._restore(planes, model, separator)
 
         for step in block_passes(
-            task, self._n_passes(problem), lambda dual: self._wanted_gap(task, dual), model, separator
+            task,
+            0 if planes is not None else self._n_passes(problem),
+            lambda dual: self._wanted_gap(task, dual),
+            model,
+            separator,
         ):
             yield self._finish(step, task, False, 0.0)
         if model.size:
@@ -121,24 +131,28 @@ class OneSlack(Solver):
             model.keep_pending()
             model.solve(self._qp_tolerance(task, violation, best_primal))
 
-    def planes(self) -> StoredCuts:
+    def planes(self) -> StoredCuts | None:
         """Return the cuts and the cached planes."""
+        if self._model is None or self._separator is None:
+            return None
         cache = self._separator.cache
         return self._model.store(None if cache is None else cache.planes())
 
-    def _restore(self, stored: StoredCuts) -> None:
+    def _restore(self, stored: Any, model: CutModel, separator: Separator) -> None:
         if not isinstance(stored, StoredCuts):
             raise TypeError(f"planes must come from a Solution of solver 'one-slack', found {type(stored).__name__}.")
-        self._model.restore(stored)
-        if self._separator.cache is not None and stored.planes is not None:
-            self._separator.cache.insert(stored.planes)
+        model.restore(stored)
+        if separator.cache is not None and stored.planes is not None:
+            separator.cache.insert(stored.planes)
 
     def _finish(self, step: Iterate, task: Task, from_cache: bool, violation: float) -> Iterate:
         """Add the paper's stopping rule and the history's fields to an iterate."""
-        if step.primal is not None and step.dual is not None and self.option["epsilon"] is not None:
+        if self.option["epsilon"] is not None:
             # C'ε bounds the violation and the QP's own gap together: what the paper's stop promises.
-            step.is_last = step.primal - step.dual <= self.option["epsilon"] * task.C_total
+            step.wanted_gap = self.option["epsilon"] * task.C_total
         model = self._model
+        assert model is not None
+        assert self._separator is not None
         step.details = {
             "planes": self._separator.n_planes,
             "cuts": model.size,
@@ -182,7 +196,8 @@ class OneSlack(Solver):
     def _qp_tolerance(self, task: Task, violation: float, best_primal: float) -> float:
         """Return a gap that is small against what the next cut can change and against what is asked for."""
         floor = 0.01 * task.tol * best_primal if self.stops_on_gap else 0.01 * self.option["epsilon"] * task.C_total
-        return max(_QP_SHARE * task.C * violation, floor, 1e-14 * best_primal)
+        share = _QP_SHARE if self._separator is not None and self._separator.cache is not None else 0.5 * _QP_SHARE
+        return max(share * task.C * violation, floor, 1e-14 * best_primal)
 
     def _cache_size(self, problem: Problem) -> int:
         size: int | None = self.option["cache_size"]
