@@ -39,16 +39,20 @@ void PlaneCache::drop_unused(int64_t age) {
     for (ExampleCache& cache : caches_) {
         const auto is_old = [&](const Entry& entry) { return n_cuts_ - entry.last_cut > age; };
         if (std::none_of(cache.entries.begin(), cache.entries.end(), is_old)) continue;
-        ExampleCache kept;
+        // In place: codes only ever move towards the front.
+        size_t n_kept = 0;
+        uint32_t end = 0;
         for (const Entry& entry : cache.entries) {
             if (is_old(entry)) continue;
-            const Code code = cache.code(entry);
-            kept.entries.push_back(entry);
-            kept.entries.back().begin = static_cast<uint32_t>(kept.codes.size());
-            kept.codes.insert(kept.codes.end(), code.begin(), code.end());
+            Entry moved = entry;
+            std::copy_n(cache.codes.begin() + entry.begin, entry.length, cache.codes.begin() + end);
+            moved.begin = end;
+            end += entry.length;
+            cache.entries[n_kept++] = moved;
         }
-        n_planes_ -= static_cast<int64_t>(cache.entries.size() - kept.entries.size());
-        cache = std::move(kept);
+        n_planes_ -= static_cast<int64_t>(cache.entries.size() - n_kept);
+        cache.entries.resize(n_kept);
+        cache.codes.resize(end);
     }
 }
 
@@ -68,6 +72,11 @@ void PlaneCache::insert(const PlaneBatch& planes) {
             continue;
         }
         if (cache.entries.size() < capacity_) {
+            if (cache.entries.empty()) {
+                // Codes of one example mostly have one length: room for all at once instead of by doubling.
+                cache.entries.reserve(capacity_);
+                cache.codes.reserve(capacity_ * code.size());
+            }
             const auto begin = static_cast<uint32_t>(cache.codes.size());
             cache.codes.insert(cache.codes.end(), code.begin(), code.end());
             cache.entries.push_back({loss, 0.0, 0.0, tick_, n_cuts_, begin, static_cast<uint32_t>(code.size()), false});
