@@ -30,7 +30,7 @@ from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task, is_in
 # QP mean fewer, better cuts where the oracle is fast (benchmarks/one_slack.py).
 _CACHED_SHARE = 0.2
 # The QP is solved to this share of the last exact violation.
-_QP_SHARE = 0.2
+_QP_SHARE = 0.15
 # A line search whose last so many exact passes found no better point has reached what float32 can tell apart.
 _GIVE_UP_AFTER = 50
 
@@ -126,7 +126,6 @@ class OneSlack(Solver):
                     # A cut found elsewhere may spare the QP's solution; the one found there never does.
                     separator.ask_all(model, model.weights, precise=self.precise)
                 violation = model.pending_value(model.weights) - model.slack
-            self._polish(step, task)
             yield self._finish(step, task, not is_exact, violation)
 
             model.keep_pending()
@@ -145,20 +144,6 @@ class OneSlack(Solver):
         model.restore(stored)
         if separator.cache is not None and stored.planes is not None:
             separator.cache.insert(stored.planes)
-
-    def _polish(self, step: Iterate, task: Task) -> None:
-        """Where the paper's rule ends training, solve the QP closely once more: it costs nothing and raises the dual."""
-        model = self._model
-        if self.stops_on_gap or step.primal is None or step.dual is None or model is None:
-            return
-        if step.primal - step.dual <= self.option["epsilon"] * task.C_total:
-            if step.weights is model.weights:
-                # The solver moves on, the point that was evaluated stays.
-                point = task.problem.zero_weights()
-                point.assign(model.weights)
-                step.weights = point
-            model.solve(1e-9 * step.primal)
-            step.dual = max(step.dual, model.dual)
 
     def _finish(self, step: Iterate, task: Task, from_cache: bool, violation: float) -> Iterate:
         """Add the paper's stopping rule and the history's fields to an iterate."""
