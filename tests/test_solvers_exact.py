@@ -379,7 +379,6 @@ def test_prune_after_of_n_slack_drops_planes():
     assert short.certificate.primal == pytest.approx(long.certificate.primal, rel=2e-5)
 
 
-@pytest.mark.skipif("stabilization" not in SOLVERS["one-slack"].options, reason="not there yet")
 def test_stabilization_takes_fewer_iterations():
     plain = train(C=1.0, tol=1e-4)
     stable = train(C=1.0, tol=1e-4, solver_options={"stabilization": "line-search"})
@@ -387,7 +386,6 @@ def test_stabilization_takes_fewer_iterations():
     assert stable.certificate.primal == pytest.approx(plain.certificate.primal, rel=2e-4)
 
 
-@pytest.mark.skipif("stabilization" not in SOLVERS["one-slack"].options, reason="not there yet")
 def test_stabilization_without_a_cache_is_refused():
     with pytest.raises(ValueError, match="cache_size"):
         train(solver_options={"stabilization": "line-search", "cache_size": 0})
