@@ -561,19 +561,18 @@ def test_sleeping_oracles_take_half_the_time_in_two_processes():
             time.sleep(0.02)
             return y_true
 
-    seconds = {}
-    for n_jobs in (1, 2):
-        problem = Sleeping().bind(*data(32), n_jobs=n_jobs)
-        weights = problem.zero_weights()
-        passes = []
-        # Until both workers are there, whatever else the machine is doing.
-        for _ in range(10):
-            start = time.perf_counter()
-            problem.separate(problem.all_ids, weights, precise=True)
-            passes.append(time.perf_counter() - start)
-        problem.close()
-        seconds[n_jobs] = min(passes)
-    assert seconds[1] / seconds[2] > 1.5
+    problem = Sleeping().bind(*data(32), n_jobs=2)
+    weights = problem.zero_weights()
+    asleep_in_all = 32 * 0.02
+    # Until both workers are there, whatever else the machine is doing.
+    deadline = time.perf_counter() + 60.0
+    seconds = np.inf
+    while seconds > asleep_in_all / 1.5 and time.perf_counter() < deadline:
+        start = time.perf_counter()
+        problem.separate(problem.all_ids, weights, precise=True)
+        seconds = time.perf_counter() - start
+    problem.close()
+    assert seconds <= asleep_in_all / 1.5
 
 
 def test_a_problem_works_on_after_an_error_in_a_worker():
@@ -597,7 +596,7 @@ def test_a_problem_works_on_after_an_error_in_a_worker():
 
 
 SCRIPT = """
-    import sys, time
+    import os, sys, time
     import numpy as np
     import maxmargin as mm
 
@@ -615,7 +614,7 @@ SCRIPT = """
 
         def loss_augmented_argmax(self, x, y_true, w):
             if SLEEPS and np.any(w):
-                print("asleep", flush=True)
+                os.write(1, b"asleep\\n")  # in one piece: the workers share the pipe
                 time.sleep(60)
             return super().loss_augmented_argmax(x, y_true, w)
 
@@ -633,29 +632,24 @@ SCRIPT = """
 def test_an_interrupt_ends_training_at_once_with_a_usable_solution(n_jobs, moment, tmp_path):
     script = tmp_path / "sleepy.py"
     script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
-    process = subprocess.Popen(
-        [sys.executable, script, str(n_jobs), moment],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        assert process.stdout.readline() == "starting\n"
-        if moment == "sleeping":
-            assert process.stdout.readline() == "asleep\n"
-        else:
-            time.sleep(0.3)  # the workers take longer than that to import what they need
-        # As a terminal does: the workers get it as well.
-        os.killpg(process.pid, signal.SIGINT)
-        sent = time.time()
-        out, err = process.communicate(timeout=30)
-    finally:
-        process.kill()
-        process.wait()
+    command = [sys.executable, script, str(n_jobs), moment]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, start_new_session=True, **pipes) as process:
+        try:
+            assert process.stdout.readline() == "starting\n"
+            if moment == "sleeping":
+                assert process.stdout.readline() == "asleep\n"
+            else:
+                time.sleep(0.3)  # the workers take longer than that to import what they need
+            # As a terminal does: the workers get it as well.
+            os.killpg(process.pid, signal.SIGINT)
+            sent = time.time()
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
     lines = [line for line in out.splitlines() if line != "asleep"]
     assert process.returncode == 0
-    assert float(lines[0].split()[1]) - sent < 1.0
+    assert float(lines[0].split()[1]) - sent < 5.0  # a tenth of a second on an idle machine, never the sixty slept
     assert lines[1] == f"training was interrupted {20.0 if moment == 'sleeping' else np.inf} (2,)"
     assert "training was interrupted" in err
     assert "Traceback" not in err
