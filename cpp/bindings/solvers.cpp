@@ -33,7 +33,6 @@ void bind_cuts(nb::module_& m) {
     nb::class_<CutSet>(m, "CutSet")
         .def(nb::init<int64_t>(), arg("n_weights"))
         .def("__len__", &CutSet::size)
-        .def_prop_ro("n_entries", &CutSet::n_entries)
         .def_prop_ro("n_weights", &CutSet::n_weights)
         .def("copy", [](const CutSet& self) { return CutSet(self); })
         .def(

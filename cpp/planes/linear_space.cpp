@@ -12,6 +12,8 @@ constexpr int64_t rows_per_run = 256;
 constexpr int64_t examples_per_chunk = 64;
 // Row scores are computed whole up to this many labels; beyond, only the entries a plane needs.
 constexpr int widest_whole_row = 64;
+// A sum over the examples counts each feature of a row twice at most, each transition between rows too.
+constexpr int64_t largest_count = int64_t{1} << 30;
 
 }  // namespace
 
@@ -33,7 +35,12 @@ struct LinearSpace::PassMemory {
 };
 
 LinearSpace::LinearSpace(const Features& features, std::shared_ptr<const Structure> structure, Rescaling rescaling)
-    : PlaneSpace(rescaling), features_(features), structure_(std::move(structure)), stride_(padded_labels(structure_->n_labels())) {}
+    : PlaneSpace(rescaling),
+      features_(features),
+      structure_(std::move(structure)),
+      stride_(padded_labels(structure_->n_labels())),
+      has_counts_(rescaling == Rescaling::margin && features_.is_all_ones() &&
+                  std::max(features_.indptr[features_.n_rows], features_.n_rows) < largest_count) {}
 
 std::unique_ptr<PlaneScratch> LinearSpace::scratch() const { return std::make_unique<Scratch>(); }
 
@@ -179,29 +186,31 @@ std::vector<int32_t> LinearSpace::predict(WeightsView w, const Workers& workers)
     return codes;
 }
 
-void LinearSpace::add_parts(const Parts& parts, double a, double* w) const {
+// Number is double, or int32_t for features that are all 1.
+template <class Number>
+void LinearSpace::add_parts(const Parts& parts, Number a, Number* w) const {
     for (size_t p = 0; p < parts.nodes.size();) {
         const NodePart& part = parts.nodes[p];
-        const double c = a * part.coefficient;
-        double* base = w + part.label;
+        const Number c = a * part.sign;
+        Number* base = w + part.label;
         // A wrong label is two parts of one row: reading its features once for both is most of the cost.
         if (p + 1 < parts.nodes.size() && parts.nodes[p + 1].row == part.row) {
             const NodePart& second = parts.nodes[p + 1];
-            const double c2 = a * second.coefficient;
+            const Number c2 = a * second.sign;
             const int64_t shift = second.label - part.label;
             features_.for_each(part.row, [&](int64_t f, double x) {
-                double* at = base + f * stride_;
-                at[0] += c * x;
-                at[shift] += c2 * x;
+                Number* at = base + f * stride_;
+                at[0] += c * static_cast<Number>(x);
+                at[shift] += c2 * static_cast<Number>(x);
             });
             p += 2;
         } else {
-            features_.for_each(part.row, [&](int64_t f, double x) { base[f * stride_] += c * x; });
+            features_.for_each(part.row, [&](int64_t f, double x) { base[f * stride_] += c * static_cast<Number>(x); });
             ++p;
         }
     }
-    double* table = w + table_start();
-    for (const TablePart& part : parts.table) table[part.index] += a * part.coefficient;
+    Number* table = w + table_start();
+    for (const TablePart& part : parts.table) table[part.index] += a * part.sign;
 }
 
 void LinearSpace::add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const {
@@ -209,6 +218,13 @@ void LinearSpace::add_difference(int32_t example, Code code, double a, double* w
     parts.clear();
     structure_->difference(example, code.data(), parts);
     add_parts(parts, a, w);
+}
+
+void LinearSpace::count(int32_t example, Code code, int32_t* sum, PlaneScratch& scratch) const {
+    Parts& parts = static_cast<Scratch&>(scratch).parts;
+    parts.clear();
+    structure_->difference(example, code.data(), parts);
+    add_parts(parts, int32_t{1}, sum);
 }
 
 void LinearSpace::difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
@@ -254,9 +270,9 @@ void LinearSpace::dots_any(int32_t example, std::span<const Code> codes, const S
     size_t node = 0, entry = 0;
     for (size_t k = 0; k < codes.size(); ++k) {
         double sum = 0.0;
-        for (; node < memory.ends[k].first; ++node) sum += parts.nodes[node].coefficient * node_score(parts.nodes[node]);
+        for (; node < memory.ends[k].first; ++node) sum += parts.nodes[node].sign * node_score(parts.nodes[node]);
         for (; entry < memory.ends[k].second; ++entry)
-            sum += parts.table[entry].coefficient * static_cast<double>(table[parts.table[entry].index]);
+            sum += parts.table[entry].sign * static_cast<double>(table[parts.table[entry].index]);
         out[k] = sum;
     }
 }

@@ -33,6 +33,8 @@ class LinearSpace final : public PlaneSpace {
     const Structure& structure() const { return *structure_; }
     const Features& features() const { return features_; }
     std::unique_ptr<PlaneScratch> scratch() const override;
+    bool has_counts() const override { return has_counts_; }
+    void count(int32_t example, Code code, int32_t* sum, PlaneScratch& scratch) const override;
 
     // The most violated output of each listed example (rescaled as the space is); those that are the truth are left out.
     PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, const Workers& workers) const;
@@ -76,11 +78,13 @@ class LinearSpace final : public PlaneSpace {
     void dots_any(int32_t example, std::span<const Code> codes, const Scalar* w, Scratch& scratch, std::vector<Scalar>& scores,
                   double* out) const;
     bool can_round() const;
-    void add_parts(const Parts& parts, double a, double* w) const;
+    template <class Number>
+    void add_parts(const Parts& parts, Number a, Number* w) const;
 
     Features features_;
     std::shared_ptr<const Structure> structure_;
     int stride_;
+    bool has_counts_;
 };
 
 template <class Use>

@@ -40,6 +40,12 @@ class PlaneSpace {
               PlaneScratch& scratch, double* out) const;
     // w += a ψ
     void add(int32_t example, Code code, double loss, double a, double* w, PlaneScratch& scratch) const;
+    // Whether every ψ is a vector of integers whose sums over the examples fit in 32 bits.
+    virtual bool has_counts() const { return false; }
+    // sum += ψ, where has_counts.
+    virtual void count(int32_t example, Code code, int32_t* sum, PlaneScratch& scratch) const {
+        (void)example, (void)code, (void)sum, (void)scratch;
+    }
     // out[k] = ψ·ψ_k for planes of one example.
     void inner(int32_t example, Code code, double loss, std::span<const Code> others, std::span<const double> losses,
                PlaneScratch& scratch, double* out) const;

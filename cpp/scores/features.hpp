@@ -16,6 +16,7 @@ struct Features {
     const double* values64 = nullptr;
 
     bool is_sparse() const { return indptr != nullptr; }
+    bool is_all_ones() const { return is_sparse() && !values32 && !values64; }
 
     // Calls visit(feature, value) for every stored entry of a row.
     template <class Visit>

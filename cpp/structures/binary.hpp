@@ -27,7 +27,7 @@ class Binary final : public Structure {
     double loss(int64_t example, const int32_t* code) const override { return is_truth(example, code) ? 0.0 : cost(example); }
     // ½ y x − ½ (−y) x = y x
     void difference(int64_t example, const int32_t* code, Parts& parts) const override {
-        if (!is_truth(example, code)) parts.nodes.push_back({example, 0, static_cast<double>(truth_[example])});
+        if (!is_truth(example, code)) parts.nodes.push_back({example, 0, truth_[example]});
     }
 
     bool has_line_slope() const override { return true; }

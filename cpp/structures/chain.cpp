@@ -34,22 +34,22 @@ void Chain::difference(int64_t example, const int32_t* code, Parts& parts) const
     for (int64_t t = 0; t <= last; ++t) {
         const bool differs = code[t] != y[t];
         if (differs) {
-            parts.nodes.push_back({range.begin + t, y[t], 1.0});
-            parts.nodes.push_back({range.begin + t, code[t], -1.0});
+            parts.nodes.push_back({range.begin + t, y[t], 1});
+            parts.nodes.push_back({range.begin + t, code[t], -1});
         }
         if (t > 0 && (differs || code[t - 1] != y[t - 1])) {
-            parts.table.push_back({y[t - 1] * k + y[t], 1.0});
-            parts.table.push_back({code[t - 1] * k + code[t], -1.0});
+            parts.table.push_back({y[t - 1] * k + y[t], 1});
+            parts.table.push_back({code[t - 1] * k + code[t], -1});
         }
     }
     if (!data_.has_ends) return;
     if (code[0] != y[0]) {
-        parts.table.push_back({k * k + y[0], 1.0});
-        parts.table.push_back({k * k + code[0], -1.0});
+        parts.table.push_back({k * k + y[0], 1});
+        parts.table.push_back({k * k + code[0], -1});
     }
     if (code[last] != y[last]) {
-        parts.table.push_back({k * k + k + y[last], 1.0});
-        parts.table.push_back({k * k + k + code[last], -1.0});
+        parts.table.push_back({k * k + k + y[last], 1});
+        parts.table.push_back({k * k + k + code[last], -1});
     }
 }
 

@@ -26,8 +26,8 @@ class Multiclass final : public Structure {
     double loss(int64_t example, const int32_t* code) const override { return loss_(example, truth_[example], *code, n_labels_); }
     void difference(int64_t example, const int32_t* code, Parts& parts) const override {
         if (is_truth(example, code)) return;
-        parts.nodes.push_back({example, truth_[example], 1.0});
-        parts.nodes.push_back({example, *code, -1.0});
+        parts.nodes.push_back({example, truth_[example], 1});
+        parts.nodes.push_back({example, *code, -1});
     }
 
     bool has_line_slope() const override { return true; }

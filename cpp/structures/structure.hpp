@@ -30,17 +30,17 @@ struct Line {
     double change(int64_t j) const { return static_cast<double>(now[j]) - anchor[j]; }
 };
 
-// coefficient × (features of row, placed at label)
+// sign × (features of row, placed at label)
 struct NodePart {
     int64_t row;
     int32_t label;
-    double coefficient;
+    int32_t sign;  // 1 or −1
 };
 
-// coefficient × (table weight number index)
+// sign × (table weight number index)
 struct TablePart {
     int64_t index;
-    double coefficient;
+    int32_t sign;  // 1 or −1
 };
 
 struct Parts {

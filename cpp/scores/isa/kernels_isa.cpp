@@ -12,10 +12,12 @@ inline void prefetch(const void* at) { __builtin_prefetch(at); }
 inline void prefetch(const void*) {}
 #endif
 
-// Weights of rare features are not in any near cache: while a row is summed, those of the next row are asked for.
+// Weights of rare features are not in any near cache: while a row is summed, those of the next row are asked for. Where there is
+// none, or the row is longer, the last feature is asked for again: a condition in the loop would cost more.
 struct NextRow {
     const int32_t* indices;
-    int64_t length;
+    int64_t last;
+    int64_t feature(int64_t j) const { return indices[j < last ? j : last]; }
 };
 
 template <class Value>
@@ -26,11 +28,6 @@ struct CsrRow {
     NextRow next;
     int64_t feature(int64_t j) const { return indices[j]; }
     Value value(int64_t j) const { return values[j]; }
-    bool ahead(int64_t j, int64_t& feature) const {
-        if (j >= next.length) return false;
-        feature = next.indices[j];
-        return true;
-    }
 };
 
 struct OnesRow {
@@ -39,11 +36,6 @@ struct OnesRow {
     NextRow next;
     int64_t feature(int64_t j) const { return indices[j]; }
     float value(int64_t) const { return 1.0f; }
-    bool ahead(int64_t j, int64_t& feature) const {
-        if (j >= next.length) return false;
-        feature = next.indices[j];
-        return true;
-    }
 };
 
 template <class Value>
@@ -52,7 +44,6 @@ struct DenseRow {
     int64_t length;
     int64_t feature(int64_t j) const { return j; }
     Value value(int64_t j) const { return values[j]; }
-    bool ahead(int64_t, int64_t&) const { return false; }
 };
 
 // Sums rows of W into Width accumulators that the compiler keeps in registers.
@@ -62,8 +53,8 @@ inline void sum_tile(const Row& row, const Scalar* weights, int stride, Scalar* 
     for (int64_t j = 0; j < row.length; ++j) {
         const Scalar x = static_cast<Scalar>(row.value(j));
         const Scalar* w = weights + row.feature(j) * stride;
-        if (int64_t next; row.ahead(j, next)) {
-            const char* at = reinterpret_cast<const char*>(weights + next * stride);
+        if constexpr (requires { row.next; }) {
+            const char* at = reinterpret_cast<const char*>(weights + row.next.feature(j) * stride);
             for (int line = 0; line < static_cast<int>(Width * sizeof(Scalar)); line += 64) prefetch(at + line);
         }
         for (int k = 0; k < Width; ++k) sum[k] += x * w[k];
@@ -137,11 +128,9 @@ void score_sparse(const ScoreTask<Scalar>& task, MakeRow make_row) {
     const auto row_number = [&](int64_t r) { return task.rows ? task.rows[r] : task.first_row + r; };
     for (int64_t r = 0; r < task.n_rows; ++r) {
         const int64_t row = row_number(r), begin = x.indptr[row];
-        NextRow next{nullptr, 0};
-        if (r + 1 < task.n_rows) {
-            const int64_t after = row_number(r + 1);
-            next = {x.indices + x.indptr[after], x.indptr[after + 1] - x.indptr[after]};
-        }
+        int64_t after = row_number(r + 1 < task.n_rows ? r + 1 : r);
+        if (x.indptr[after] == x.indptr[after + 1]) after = row;
+        const NextRow next{x.indices + x.indptr[after], x.indptr[after + 1] - x.indptr[after] - 1};
         score_row(make_row(begin, x.indptr[row + 1] - begin, next), task.weights, task.stride, task.out + r * task.stride);
     }
 }
