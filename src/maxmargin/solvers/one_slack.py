@@ -27,7 +27,7 @@ from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task, is_integer, is_number
 
 # The share of the last exact violation that a cached cut must reach to be used. Larger values than SVM-struct's 0.1 and a coarser
-# QP mean fewer, better cuts where the oracle is fast (benchmarks/one_slack.py).
+# QP mean fewer, better cuts where the oracle is fast (benchmarks/one_slack_shares.py).
 _CACHED_SHARE = 0.2
 # The QP is solved to this share of the last exact violation.
 _QP_SHARE = 0.15
