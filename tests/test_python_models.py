@@ -552,6 +552,46 @@ def test_an_exact_oracle_with_large_scores_is_not_accused(rescaling):
     assert problem.is_exact
 
 
+class Twins(mm.Model):
+    """Three classes, each an output in two versions that differ by as much as rounding does in scores of 1e8."""
+
+    n_features = 6
+
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+
+    def joint_feature(self, x, y):
+        vector = np.zeros(6)
+        vector[2 * (y % 3) : 2 * (y % 3) + 2] = x + 1e-7 * (y // 3)
+        return vector
+
+    def loss(self, y_true, y):
+        return float(y % 3 != y_true % 3)
+
+    def argmax(self, x, w):
+        return self.loss_augmented_argmax(x, None, w)
+
+    def loss_augmented_argmax(self, x, y_true, w):
+        # Every order of summation has its own rounding errors.
+        terms = np.array([self.joint_feature(x, y) * w for y in range(6)])
+        scores = terms.sum(axis=1) + 1e-15 * np.abs(terms).sum(axis=1) * self.rng.normal(size=6)
+        losses = [0.0 if y_true is None else self.loss(y_true, y) for y in range(6)]
+        return int(np.argmax(scores + losses))
+
+
+@pytest.mark.parametrize("solver", ["one-slack", "n-slack"])
+def test_rounding_in_scores_of_1e8_does_not_make_an_oracle_inexact(solver):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    Y = np.argmax(np.column_stack([X, -X.sum(axis=1)]), axis=1)
+    options = {"cache_size": 5} if solver == "one-slack" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("error", InexactOracleWarning)
+        solution = mm.train(Twins(), X + 1e8, Y, 10.0, solver=solver, max_iter=8, solver_options=options)
+    assert solution.certificate.exact
+
+
 # --------------------------------------------------------------------------------- workers and interrupts
 
 

@@ -206,6 +206,15 @@ void bind_working_sets(nb::module_& m) {
                 return to_numpy(self.slacks(as_span(ids), w.data()));
             },
             arg("ids"), arg("weights"))
+        .def(
+            "exceeding",
+            [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> values, Array1<double> w) {
+                check_ids(ids, self.space());
+                require_length("values", values.shape(0), static_cast<int64_t>(ids.shape(0)));
+                require_length("weights", w.shape(0), self.space().n_weights());
+                return to_numpy(self.exceeding(as_span(ids), as_span(values), w.data()));
+            },
+            arg("ids"), arg("values"), arg("weights"))
         .def("linear_part", &WorkingSets::linear_part)
         .def(
             "weights",

@@ -1,5 +1,7 @@
 #include "planes/plane_space.hpp"
 
+#include <cmath>
+
 namespace maxmargin {
 
 void PlaneSpace::dots(int32_t example, std::span<const Code> codes, std::span<const double> losses, WeightsView w,
@@ -18,6 +20,13 @@ void PlaneSpace::inner(int32_t example, Code code, double loss, std::span<const 
     difference_inner(example, code, others, scratch, out);
     if (rescaling_ == Rescaling::slack)
         for (size_t k = 0; k < others.size(); ++k) out[k] *= loss * losses[k];
+}
+
+double PlaneSpace::rounding(int32_t example, Code code, double loss, double product, double norm, PlaneScratch& scratch) const {
+    double square = 0.0;
+    inner(example, code, loss, std::span(&code, 1), std::span(&loss, 1), scratch, &square);
+    // The terms of w·ψ can be far larger than their sum; an oracle adds them up in its own order.
+    return 1e-9 * (std::abs(loss) + std::abs(product)) + 1e-12 * norm * std::sqrt(square);
 }
 
 }  // namespace maxmargin

@@ -50,6 +50,9 @@ class PlaneSpace {
     void inner(int32_t example, Code code, double loss, std::span<const Code> others, std::span<const double> losses,
                PlaneScratch& scratch, double* out) const;
 
+    // By how much rounding can falsify the value of a plane, given w·ψ and ‖w‖: what is less proves nothing.
+    double rounding(int32_t example, Code code, double loss, double product, double norm, PlaneScratch& scratch) const;
+
     Rescaling rescaling() const { return rescaling_; }
     double factor(double loss) const { return rescaling_ == Rescaling::slack ? loss : 1.0; }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace maxmargin {
 
@@ -100,6 +101,10 @@ std::vector<int32_t> PlaneCache::improve(PlaneBatch& found, std::span<const int3
         space_->dots(example, std::span(&code, 1), std::span(&loss, 1), {w}, *scratch, &product);
         return loss - product;
     };
+    const double norm = std::sqrt(std::inner_product(w, w + space_->n_weights(), w, 0.0));
+    const auto exceeds = [&](double value, double other, int32_t example, Code code, double loss) {
+        return value > other && value - other > 1e-9 * other + space_->rounding(example, code, loss, loss - value, norm, *scratch);
+    };
     PlaneBatch better;
     std::vector<int32_t> improved;
     int64_t next = 0;
@@ -107,13 +112,15 @@ std::vector<int32_t> PlaneCache::improve(PlaneBatch& found, std::span<const int3
         const bool is_found = next < found.size() && found.examples[next] == example;
         const double reached = is_found ? std::max(0.0, value_of(example, found.code(next), found.losses[next])) : 0.0;
         const Entry* best = nullptr;
-        // What rounding can do to a value is no proof of anything.
-        double best_value = reached + 1e-9 * (1.0 + std::abs(reached));
-        for (const Entry& entry : caches_[example].entries)
-            if (const double v = value_of(example, caches_[example].code(entry), entry.loss); v > best_value) {
+        double best_value = reached;
+        for (const Entry& entry : caches_[example].entries) {
+            const Code code = caches_[example].code(entry);
+            const double v = value_of(example, code, entry.loss);
+            if (v > best_value && exceeds(v, reached, example, code, entry.loss)) {
                 best_value = v;
                 best = &entry;
             }
+        }
         if (best) {
             improved.push_back(example);
             better.add(example, best->loss, caches_[example].code(*best));

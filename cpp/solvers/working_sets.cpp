@@ -1,6 +1,7 @@
 #include "solvers/working_sets.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -204,6 +205,28 @@ std::vector<double> WorkingSets::slacks(std::span<const int64_t> ids, const doub
         double most = 0.0;
         for (const double value : memory.values) most = std::max(most, value + shift);
         out.push_back(most);
+    }
+    return out;
+}
+
+std::vector<int64_t> WorkingSets::exceeding(std::span<const int64_t> ids, std::span<const double> values, const double* w) const {
+    Memory& memory = *memory_;
+    const double norm = std::sqrt(std::inner_product(w, w + space_->n_weights(), w, 0.0));
+    std::vector<int64_t> out;
+    for (size_t k = 0; k < ids.size(); ++k) {
+        const auto example = static_cast<int32_t>(ids[k]);
+        const Block& block = blocks_[example];
+        const auto exceeds = [&](size_t p) {
+            const double loss = block.entries[p].loss;
+            const Code code = block.code(p);
+            double product = 0.0;
+            space_->dots(example, std::span(&code, 1), std::span(&loss, 1), {w}, *memory.scratch, &product);
+            const double excess = loss - product - values[k];
+            return excess > 0.0 && excess > 1e-9 * values[k] + space_->rounding(example, code, loss, product, norm, *memory.scratch);
+        };
+        bool any = false;
+        for (size_t p = 0; p < block.entries.size() && !any; ++p) any = exceeds(p);
+        if (any) out.push_back(example);
     }
     return out;
 }

@@ -45,6 +45,9 @@ class WorkingSets {
     // max(0, Δ − w·ψ) over each listed example's planes.
     std::vector<double> slacks(std::span<const int64_t> ids, const double* w) const;
 
+    // Those of the listed examples with a plane that is worth more than values[k] for ids[k], by more than rounding can do.
+    std::vector<int64_t> exceeding(std::span<const int64_t> ids, std::span<const double> values, const double* w) const;
+
     // Called once per QP: drops planes whose α has been 0 in the last prune_after of them. Returns how many.
     int64_t prune(int64_t prune_after);
 

@@ -190,7 +190,6 @@ class _Sweep:
         found = np.maximum(values[ids], 0.0)
         if not self._problem.can_be_inexact:
             return found
-        stored = self._sets.slacks(ids, self.weights.exact)
-        for example in ids[stored > found + 1e-9 * (1.0 + found)]:
+        for example in self._sets.exceeding(ids, found, self.weights.exact):
             self._problem.report_inexact(int(example))
-        return np.maximum(found, stored)
+        return np.maximum(found, self._sets.slacks(ids, self.weights.exact))
