@@ -165,7 +165,11 @@ void bind_working_sets(nb::module_& m) {
     nb::class_<WorkingSets::Sweep>(m, "Sweep")
         .def_ro("gap", &WorkingSets::Sweep::gap)
         .def_ro("violation", &WorkingSets::Sweep::violation)
-        .def_ro("steps", &WorkingSets::Sweep::steps);
+        .def_ro("steps", &WorkingSets::Sweep::steps)
+        .def_prop_ro("moved", [](const WorkingSets::Sweep& self) { return to_numpy(std::vector<int64_t>(self.moved)); }, nb::rv_policy::move);
+    nb::class_<WorkingSets::Ascent>(m, "Ascent")
+        .def_ro("gain", &WorkingSets::Ascent::gain)
+        .def_ro("products", &WorkingSets::Ascent::products);
     nb::class_<WorkingSets>(m, "WorkingSets")
         .def(
             "__init__",
@@ -198,6 +202,14 @@ void bind_working_sets(nb::module_& m) {
                 return self.sweep(as_span(order), tolerance, w.data(), workers(1));
             },
             arg("order"), arg("tolerance"), arg("weights"))
+        .def(
+            "ascend_face",
+            [](WorkingSets& self, double tolerance, int64_t max_products, Mutable1<double> w) {
+                require_length("weights", w.shape(0), self.space().n_weights());
+                nb::gil_scoped_release release;
+                return self.ascend_face(tolerance, max_products, w.data(), workers(1));
+            },
+            arg("tolerance"), arg("max_products"), arg("weights"))
         .def(
             "slacks",
             [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> w) {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "qp/smo.hpp"
+#include "solvers/working_sets_memory.hpp"
 
 namespace maxmargin {
 
@@ -27,12 +28,6 @@ double block_gap(const std::vector<double>& values, const std::vector<double>& a
     return C * most * most - total * total / (4.0 * C) - paid;
 }
 }  // namespace
-
-struct WorkingSets::Memory {
-    std::unique_ptr<PlaneScratch> scratch;
-    std::vector<Code> codes;
-    std::vector<double> losses, values, before, gram;
-};
 
 WorkingSets::WorkingSets(std::shared_ptr<const PlaneSpace> space, std::vector<double> budgets, bool squared, std::vector<int64_t> nonnegative)
     : space_(std::move(space)),
@@ -120,6 +115,14 @@ int64_t WorkingSets::insert(const PlaneBatch& planes, const double* w, double ep
     return added;
 }
 
+double WorkingSets::mass_left(size_t example) const {
+    if (squared_) return std::numeric_limits<double>::infinity();
+    const std::vector<double>& alpha = blocks_[example].alpha;
+    const double C = budgets_[example], left = C - std::accumulate(alpha.begin(), alpha.end(), 0.0);
+    // Rounding of the sum must not make a spent budget look like one with mass left.
+    return left <= 1e-15 * static_cast<double>(alpha.size()) * C ? 0.0 : left;
+}
+
 // Applies the change of α to w; the non-negative weights are the unclipped sums with their negative part cut off.
 void WorkingSets::move(int64_t example, double* w) {
     Memory& memory = *memory_;
@@ -153,6 +156,7 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, double tol
             result.gap += before;
             result.violation = std::max(result.violation, before / C);
             if (before <= tolerance * C) continue;
+            result.moved.push_back(example);
             const double* gram = block.gram.data();
             const double ridge = squared_ ? 1.0 / (2.0 * C) : 0.0;
             if (squared_) {

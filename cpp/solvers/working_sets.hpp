@@ -31,9 +31,18 @@ class WorkingSets {
         double gap = 0.0;       // Σ over blocks of the block's own duality gap when it was visited
         double violation = 0.0; // the largest block gap per unit of C_i
         int64_t steps = 0;      // SMO steps
+        std::vector<int64_t> moved;  // the examples that were not solved yet
     };
     // Visits the listed examples in turn; each block is solved to tolerance × C_i.
     Sweep sweep(std::span<const int64_t> order, double tolerance, double* w, const Workers& workers);
+
+    struct Ascent {
+        double gain = 0.0;     // of the dual
+        int64_t products = 0;  // with the quadratic form; each costs about a visit of every example that has more than one choice
+    };
+    // Moves all α > 0 together by conjugate gradients until their values differ, within an example, by no more than tolerance
+    // on average, or max_products are made. D does not decrease. With non-negative weights D is not quadratic: nothing is done.
+    Ascent ascend_face(double tolerance, int64_t max_products, double* w, const Workers& workers);
 
     // Σ α Δ − the quadratic term of the squared hinge: the dual is this − ½‖w‖².
     double linear_part() const;
@@ -71,9 +80,13 @@ class WorkingSets {
         Code code(size_t e) const { return {codes.data() + entries[e].begin, entries[e].length}; }
     };
     struct Memory;
+    struct Face;
 
     void value_block(int64_t example, const double* w) const;
+    // What is not spent of the budget; infinite for the squared hinge.
+    double mass_left(size_t example) const;
     void move(int64_t example, double* w);
+    void take(const Face& face, double* w);
     void add_plane(int64_t example, double loss, Code code);
     void erase(Block& block, const std::vector<bool>& drop);
 

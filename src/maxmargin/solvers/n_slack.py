@@ -4,10 +4,12 @@
     squared hinge   ξ_i² in place of ξ_i
 
 Examples are visited in turn; the most violated plane of each joins its working set if it asks for more than ξ_i + ε. The QP
-over all working sets is solved again after ``batch_size`` new planes, warm-started, by block coordinate ascent: one example's
-planes at a time, exactly (the block problem of SDM). Its precision follows ε. Planes whose α stayed 0 for ``prune_after`` QPs
-are dropped. A whole sweep that adds nothing proves that no plane is violated by more than ε; with ``epsilon`` given the training
-then ends, under ``tol`` ε is reduced until the gap is small enough.
+over all working sets is solved again after ``batch_size`` new planes, warm-started, until its gap is at most Σ C_i ε/10. Block
+coordinate ascent takes one example's planes at a time, exactly (the block problem of SDM): sweeps over all examples alternate
+with sweeps over those that still move, a small part of them. Where these crawl, because many examples pull at few weights,
+all planes with α > 0 are moved together by conjugate gradients. Planes whose α stayed 0 for ``prune_after`` QPs are dropped.
+A whole sweep over the oracle that adds nothing proves that no plane is violated by more than ε; with ``epsilon`` given the
+training then ends, under ``tol`` ε is reduced until the gap is small enough.
 """
 
 from __future__ import annotations
@@ -26,9 +28,19 @@ from maxmargin.weights import DenseWeights
 
 # Under tol, ε starts at this share of the mean slack at w = 0.
 _FIRST_SHARE = 0.1
-# Blocks are solved to this share of ε.
+# The QP is solved to this share of ε.
 _QP_SHARE = 0.1
-_MAX_QP_SWEEPS = 1000
+# Sweeps over all examples in one QP, and over the moving ones between two of those.
+_MAX_ROUNDS = 200
+_ACTIVE_SWEEPS = 30
+# An example counts as moving for so many rounds more.
+_STAYS_ACTIVE = 2
+# The moving examples are swept until their gap is this share of what it was over all.
+_REDUCTION = 0.1
+# Conjugate gradients make so many steps where sweeps crawl, doubled each time they do so again.
+_FIRST_STEPS, _MOST_STEPS = 100, 3200
+# Beyond so many weights examples share few of them, sweeps do not crawl, and a step that writes all weights is dear.
+_FEW_WEIGHTS = 65536
 
 
 class NSlack(Solver):
@@ -67,7 +79,7 @@ class NSlack(Solver):
             )
             # A float32 search that finds nothing proves nothing: the next sweep is in double.
             is_proof = self.precise or task.problem.always_precise
-            step.is_last = has_epsilon and n_added == 0 and is_whole and is_proof
+            step.is_last = has_epsilon and n_added == 0 and is_whole and is_proof and sweep.is_solved
             if has_epsilon and n_added == 0:
                 self.demand_precision()
             step.details = sweep.details(n_added, epsilon)
@@ -101,6 +113,8 @@ class _Sweep:
         self._sets = _core.WorkingSets(problem.space, task.C * self.sample_weight, squared, problem.nonnegative)
         self._batch_size: int = option["batch_size"]
         self._prune_after: int = option["prune_after"]
+        self._total_budget = task.C * float(self.sample_weight.sum())
+        self.is_solved = True
         self._n_solved = 0
         self._n_dropped = 0
 
@@ -151,18 +165,43 @@ class _Sweep:
         return self._slacks
 
     def solve(self, epsilon: float) -> None:
-        """Solve the QP over the working sets until no block is off by more than a share of ε."""
-        tolerance = _QP_SHARE * epsilon
+        """Solve the QP over the working sets until it is off by no more than a share of ε per example."""
         with self._watch("qp"):
-            for _ in range(_MAX_QP_SWEEPS):
-                order = self._rng.permutation(self._problem.n_examples)
-                if self._sets.sweep(order, tolerance, self.weights.exact).violation <= tolerance or self._task.is_over:
-                    break
+            self.is_solved = self._ascend(_QP_SHARE * epsilon)
             # From the planes and α afresh: what many small steps left in w is not in the dual.
             self._sets.weights(self.weights.exact)
             self.weights.touch()
             self._n_dropped += self._sets.prune(self._prune_after)
             self._n_solved += 1
+
+    def _ascend(self, tolerance: float) -> bool:
+        """Raise the dual until a sweep over all examples finds a gap of at most ``tolerance`` · Σ C_i; return whether one did."""
+        n_examples, w = self._problem.n_examples, self.weights.exact
+        wanted = tolerance * self._total_budget
+        last_moved = np.full(n_examples, -_STAYS_ACTIVE - 1)
+        n_steps = _FIRST_STEPS
+        for k in range(_MAX_ROUNDS):
+            swept = self._sets.sweep(self._rng.permutation(n_examples), tolerance, w)
+            if swept.gap <= wanted:
+                return True
+            last_moved[swept.moved] = k
+            active = np.flatnonzero(last_moved >= k - _STAYS_ACTIVE)
+            crawls = not self._sweep_active(active, tolerance, max(_REDUCTION * swept.gap, 0.5 * wanted))
+            if self._task.is_over:
+                return False
+            if crawls and self._problem.n_weights <= _FEW_WEIGHTS:
+                self._sets.ascend_face(_REDUCTION * tolerance, n_steps, w)
+                n_steps = min(2 * n_steps, _MOST_STEPS)
+        return False
+
+    def _sweep_active(self, active: IntArray, tolerance: float, wanted: float) -> bool:
+        """Sweep over some examples until their gap is ``wanted``; return whether it is."""
+        for _ in range(_ACTIVE_SWEEPS):
+            if self._sets.sweep(self._rng.permutation(active), tolerance, self.weights.exact).gap <= wanted:
+                return True
+            if self._task.is_over:
+                break
+        return False
 
     def dual(self) -> float:
         """Return the dual value of the current α."""
