@@ -588,7 +588,7 @@ def test_rounding_in_scores_of_1e8_does_not_make_an_oracle_inexact(solver):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("error", InexactOracleWarning)
-        solution = mm.train(Twins(), X + 1e8, Y, 10.0, solver=solver, max_iter=8, solver_options=options)
+        solution = mm.train(Twins(), X + 1e8, Y, 10.0, solver=solver, max_iter=30, solver_options=options)
     assert solution.certificate.exact
 
 
