@@ -15,7 +15,7 @@ from maxmargin.datasets import load_ewt_sample
 from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM, StructuralSVM
 from maxmargin.features import token_features
 from maxmargin.model import Model
-from maxmargin.models import Sequences
+from maxmargin.models import Chain, Sequences
 
 NAMES = [f"f{j}" for j in range(6)]
 LABELS = ["A", "B", "C"]
@@ -194,6 +194,21 @@ def test_max_marginals_peak_at_the_prediction():
     for matrix, predicted, best in zip(marginals, tagger.predict(X), topk, strict=True):
         assert tagger.classes_[matrix.argmax(axis=1)].tolist() == predicted
         np.testing.assert_allclose(matrix.max(axis=1), best[0][1])
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function", "predict_topk"])
+def test_prediction_uses_n_jobs_and_gives_the_same_for_any(method, monkeypatch):
+    X, y = sequences(n=200)
+    tagger = ChainSVM().fit(X[:30], y[:30])
+    arguments = (X, 4) if method == "predict_topk" else (X,)
+    expected = getattr(tagger, method)(*arguments)
+    of_model = {"predict": "predict", "decision_function": "max_marginals", "predict_topk": "k_best"}[method]
+    asked, plain = [], getattr(Chain, of_model)
+    monkeypatch.setattr(Chain, of_model, lambda *given: asked.append(given[-1]) or plain(*given))
+    for n_jobs in (2, 3):
+        found = getattr(tagger.set_params(n_jobs=n_jobs), method)(*arguments)
+        np.testing.assert_equal(found, expected)
+    assert asked == [2, 3]
 
 
 def test_start_and_stop_are_zero_without_ends():

@@ -5,5 +5,6 @@
 
 void bind_qp(nanobind::module_& module);
 void bind_files(nanobind::module_& module);
+void bind_structures(nanobind::module_& module);
 void bind_spaces(nanobind::module_& module);
 void bind_solvers(nanobind::module_& module);

@@ -55,8 +55,12 @@ over the products g_k·g_l alone; the μ_j keep chosen coordinates of w non-nega
              "Append a plane with α = 0: its products with the planes held, its square last, and its entries at the "
              "non-negative coordinates.")
         .def("remove", &remove_planes, "indices"_a, "Drop the planes with these ascending indices.")
-        .def("solve", &BudgetQP::solve, "tolerance"_a, "max_steps"_a = 1'000'000,
-             nb::call_guard<nb::gil_scoped_release>(),
+        .def(
+            "solve",
+            [](BudgetQP& qp, double tolerance, std::int64_t max_steps) {
+                return interruptible([&] { return qp.solve(tolerance, max_steps); });
+            },
+            "tolerance"_a, "max_steps"_a = 1'000'000,
              "Ascend from the present α until the gap is at most `tolerance`.")
         .def_prop_rw("budget", &BudgetQP::budget, &BudgetQP::set_budget, "A smaller one scales α down to fit.")
         .def_prop_rw("alpha", [](const BudgetQP& qp) { return copy_to_numpy(qp.alpha()); },

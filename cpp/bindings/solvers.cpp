@@ -2,10 +2,12 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <limits>
 #include <memory>
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/checks.hpp"
 #include "solvers/cut_set.hpp"
 #include "solvers/float_vectors.hpp"
 #include "solvers/plane_cache.hpp"
@@ -19,59 +21,66 @@ namespace {
 using OptionalDoubles = std::optional<Array1<double>>;
 using OptionalFloats = std::optional<Array1<float>>;
 
-void check_examples(const PlaneBatch& planes, const PlaneSpace& space) {
-    for (const int32_t example : planes.examples)
-        if (example < 0 || example >= space.n_examples()) throw std::invalid_argument("a plane's example is out of range.");
-}
+using Released = nb::call_guard<nb::gil_scoped_release>;
 
-void check_ids(const Array1<int64_t>& ids, const PlaneSpace& space) {
-    for (const int64_t example : as_span(ids))
-        if (example < 0 || example >= space.n_examples()) throw std::invalid_argument("an example number is out of range.");
+void check_weights(size_t length, const PlaneSpace& space) { require_length("weights", length, space.n_weights()); }
+
+void check_sample_weight(const OptionalDoubles& sample_weight, const PlaneSpace& space) {
+    if (sample_weight) require_length("sample_weight", sample_weight->shape(0), space.n_examples());
 }
 
 void bind_cuts(nb::module_& m) {
     nb::class_<CutSet>(m, "CutSet")
-        .def(nb::init<int64_t>(), arg("n_weights"))
+        .def(
+            "__init__",
+            [](CutSet* self, int64_t n_weights) {
+                require(n_weights >= 0, "n_weights must not be negative.");
+                new (self) CutSet(n_weights);
+            },
+            arg("n_weights"))
         .def("__len__", &CutSet::size)
         .def_prop_ro("n_weights", &CutSet::n_weights)
-        .def("copy", [](const CutSet& self) { return CutSet(self); })
+        .def("copy", [](const CutSet& self) { return CutSet(self); }, Released())
         .def(
             "assemble",
             [](CutSet& self, const PlaneSpace& space, const PlaneBatch& planes, OptionalDoubles sample_weight) {
-                if (sample_weight) require_length("sample_weight", sample_weight->shape(0), space.n_examples());
+                check_sample_weight(sample_weight, space);
                 require_length("weights of the space", space.n_weights(), self.n_weights());
-                check_examples(planes, space);
-                nb::gil_scoped_release release;
-                self.assemble(space, planes, data_or_null(sample_weight));
+                space.check(planes);
+                interruptible([&] { self.assemble(space, planes, data_or_null(sample_weight)); });
             },
             arg("space"), arg("planes"), arg("sample_weight").none())
         .def(
             "load",
             [](CutSet& self, double loss, Array1<double> sum) {
                 require_length("sum", sum.shape(0), self.n_weights());
+                nb::gil_scoped_release release;
                 self.load(loss, as_span(sum));
-            }, arg("loss"), arg("sum"))
+            },
+            arg("loss"), arg("sum"))
         .def_prop_ro("pending_loss", &CutSet::pending_loss)
         .def(
             "pending_dot",
             [](const CutSet& self, Array1<double> w) {
                 require_length("weights", w.shape(0), self.n_weights());
+                nb::gil_scoped_release release;
                 return self.pending_dot(w.data());
-            }, arg("weights"))
+            },
+            arg("weights"))
         .def(
             "add_pending",
             [](const CutSet& self, double a, Mutable1<double> w) {
                 require_length("weights", w.shape(0), self.n_weights());
+                nb::gil_scoped_release release;
                 self.add_pending(a, w.data());
-            }, arg("a"), arg("weights"))
+            },
+            arg("a"), arg("weights"))
         .def(
             "pending_at",
             [](const CutSet& self, Array1<int64_t> indices) {
+                require_numbers_of("weight", as_span(indices), self.n_weights());
                 std::vector<double> out(indices.shape(0));
-                for (size_t j = 0; j < out.size(); ++j) {
-                    if (indices(j) < 0 || indices(j) >= self.n_weights()) throw nb::index_error();
-                    out[j] = self.pending_at(indices(j));
-                }
+                for (size_t j = 0; j < out.size(); ++j) out[j] = self.pending_at(indices(j));
                 return to_numpy(std::move(out));
             },
             arg("indices"))
@@ -99,42 +108,46 @@ void bind_cuts(nb::module_& m) {
         .def(
             "remove",
             [](CutSet& self, Array1<int64_t> cuts) {
-                for (size_t k = 0; k < cuts.shape(0); ++k)
-                    if (cuts(k) < 0 || cuts(k) >= self.size() || (k > 0 && cuts(k) <= cuts(k - 1)))
-                        throw std::invalid_argument("cuts to remove must be ascending numbers of cuts.");
+                require_numbers_of("cut", as_span(cuts), self.size());
+                for (size_t k = 1; k < cuts.shape(0); ++k) require(cuts(k - 1) < cuts(k), "cuts to remove must ascend.");
+                nb::gil_scoped_release release;
                 self.remove(as_span(cuts));
-            }, arg("cuts"));
+            },
+            arg("cuts"));
 }
 
 void bind_cache(nb::module_& m) {
     nb::class_<PlaneCache>(m, "PlaneCache")
         .def(
-            "__init__", [](PlaneCache* self, std::shared_ptr<PlaneSpace> space, int capacity) { new (self) PlaneCache(space, capacity); },
+            "__init__",
+            [](PlaneCache* self, std::shared_ptr<PlaneSpace> space, int capacity) {
+                require_between("capacity", capacity, 1, std::numeric_limits<int>::max());
+                new (self) PlaneCache(space, capacity);
+            },
             arg("space"), arg("capacity"), nb::keep_alive<1, 2>())
         .def_prop_ro("n_planes", &PlaneCache::n_planes)
-        .def("planes", &PlaneCache::planes)
+        .def("planes", &PlaneCache::planes, Released())
         .def(
             "improve",
             [](const PlaneCache& self, PlaneBatch& found, Array1<int64_t> searched, Array1<double> w) {
-                check_examples(found, self.space());
-                check_ids(searched, self.space());
-                require_length("weights", w.shape(0), self.space().n_weights());
+                self.space().check(found);
+                require_numbers_of("example", as_span(searched), self.space().n_examples());
+                check_weights(w.shape(0), self.space());
                 const std::vector<int32_t> ids(searched.data(), searched.data() + searched.shape(0));
-                return to_numpy(self.improve(found, ids, w.data()));
+                return to_numpy(interruptible([&] { return self.improve(found, ids, w.data()); }));
             },
             arg("found"), arg("searched"), arg("weights"))
         .def(
             "insert",
             [](PlaneCache& self, const PlaneBatch& planes) {
-                check_examples(planes, self.space());
-                nb::gil_scoped_release release;
-                self.insert(planes);
+                self.space().check(planes);
+                interruptible([&] { self.insert(planes); });
             },
             arg("planes"))
         .def(
             "evaluate",
             [](PlaneCache& self, Array1<double> w, OptionalFloats rounded, int n_threads) {
-                require_length("weights", w.shape(0), self.space().n_weights());
+                check_weights(w.shape(0), self.space());
                 if (rounded) require_length("rounded weights", rounded->shape(0), self.space().n_weights());
                 nb::gil_scoped_release release;
                 self.evaluate({w.data(), data_or_null(rounded)}, workers(n_threads));
@@ -148,15 +161,14 @@ void bind_cache(nb::module_& m) {
                 self.evaluate_anchor({nullptr, anchor.data()}, workers(n_threads));
             },
             arg("anchor"), arg("n_threads"))
-        .def("drop_unused", &PlaneCache::drop_unused, arg("age"))
-        .def("move_anchor", &PlaneCache::move_anchor, arg("t"), nb::call_guard<nb::gil_scoped_release>())
-        .def("best", &PlaneCache::best, arg("t") = 1.0, nb::call_guard<nb::gil_scoped_release>())
+        .def("drop_unused", &PlaneCache::drop_unused, arg("age"), Released())
+        .def("move_anchor", &PlaneCache::move_anchor, arg("t"), Released())
+        .def("best", [](PlaneCache& self, double t) { return interruptible([&] { return self.best(t); }); }, arg("t") = 1.0)
         .def(
             "slope",
             [](const PlaneCache& self, double t, OptionalDoubles sample_weight) {
-                if (sample_weight) require_length("sample_weight", sample_weight->shape(0), self.space().n_examples());
-                nb::gil_scoped_release release;
-                return self.slope(t, data_or_null(sample_weight));
+                check_sample_weight(sample_weight, self.space());
+                return interruptible([&] { return self.slope(t, data_or_null(sample_weight)); });
             },
             arg("t"), arg("sample_weight").none());
 }
@@ -175,29 +187,29 @@ void bind_working_sets(nb::module_& m) {
             "__init__",
             [](WorkingSets* self, std::shared_ptr<PlaneSpace> space, Array1<double> budgets, bool squared, Array1<int64_t> nonnegative) {
                 require_length("budgets", budgets.shape(0), space->n_examples());
-                for (const int64_t j : as_span(nonnegative))
-                    if (j < 0 || j >= space->n_weights()) throw std::invalid_argument("a non-negative weight is out of range.");
+                require_amounts("budgets", as_span(budgets));
+                require_numbers_of("non-negative weight", as_span(nonnegative), space->n_weights());
                 const auto C = as_span(budgets);
                 const auto J = as_span(nonnegative);
                 new (self) WorkingSets(space, {C.begin(), C.end()}, squared, {J.begin(), J.end()});
             },
             arg("space"), arg("budgets"), arg("squared"), arg("nonnegative"), nb::keep_alive<1, 2>())
         .def_prop_ro("n_planes", &WorkingSets::n_planes)
-        .def("planes", &WorkingSets::planes)
+        .def("planes", &WorkingSets::planes, Released())
         .def_prop_ro("n_active", &WorkingSets::n_active)
         .def(
             "insert",
             [](WorkingSets& self, const PlaneBatch& planes, Array1<double> w, double epsilon) {
-                check_examples(planes, self.space());
-                require_length("weights", w.shape(0), self.space().n_weights());
-                return self.insert(planes, w.data(), epsilon);
+                self.space().check(planes);
+                check_weights(w.shape(0), self.space());
+                return interruptible([&] { return self.insert(planes, w.data(), epsilon); });
             },
             arg("planes"), arg("weights"), arg("epsilon"))
         .def(
             "sweep",
             [](WorkingSets& self, Array1<int64_t> order, double tolerance, Mutable1<double> w) {
-                check_ids(order, self.space());
-                require_length("weights", w.shape(0), self.space().n_weights());
+                require_numbers_of("example", as_span(order), self.space().n_examples());
+                check_weights(w.shape(0), self.space());
                 nb::gil_scoped_release release;
                 return self.sweep(as_span(order), tolerance, w.data(), workers(1));
             },
@@ -205,7 +217,7 @@ void bind_working_sets(nb::module_& m) {
         .def(
             "ascend_face",
             [](WorkingSets& self, double tolerance, int64_t max_products, Mutable1<double> w) {
-                require_length("weights", w.shape(0), self.space().n_weights());
+                check_weights(w.shape(0), self.space());
                 nb::gil_scoped_release release;
                 return self.ascend_face(tolerance, max_products, w.data(), workers(1));
             },
@@ -213,34 +225,36 @@ void bind_working_sets(nb::module_& m) {
         .def(
             "slacks",
             [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> w) {
-                check_ids(ids, self.space());
-                require_length("weights", w.shape(0), self.space().n_weights());
-                return to_numpy(self.slacks(as_span(ids), w.data()));
+                require_numbers_of("example", as_span(ids), self.space().n_examples());
+                check_weights(w.shape(0), self.space());
+                return to_numpy(interruptible([&] { return self.slacks(as_span(ids), w.data()); }));
             },
             arg("ids"), arg("weights"))
         .def(
             "exceeding",
             [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> values, Array1<double> w) {
-                check_ids(ids, self.space());
+                require_numbers_of("example", as_span(ids), self.space().n_examples());
                 require_length("values", values.shape(0), static_cast<int64_t>(ids.shape(0)));
-                require_length("weights", w.shape(0), self.space().n_weights());
-                return to_numpy(self.exceeding(as_span(ids), as_span(values), w.data()));
+                check_weights(w.shape(0), self.space());
+                return to_numpy(interruptible([&] { return self.exceeding(as_span(ids), as_span(values), w.data()); }));
             },
             arg("ids"), arg("values"), arg("weights"))
-        .def("linear_part", &WorkingSets::linear_part)
+        .def("linear_part", &WorkingSets::linear_part, Released())
         .def(
             "weights",
             [](const WorkingSets& self, Mutable1<double> w) {
-                require_length("weights", w.shape(0), self.space().n_weights());
-                self.weights(w.data());
-            }, arg("weights"))
+                check_weights(w.shape(0), self.space());
+                interruptible([&] { self.weights(w.data()); });
+            },
+            arg("weights"))
         .def(
             "sum",
             [](const WorkingSets& self, Mutable1<double> w) {
-                require_length("weights", w.shape(0), self.space().n_weights());
-                self.sum(w.data());
-            }, arg("weights"))
-        .def("prune", &WorkingSets::prune, arg("prune_after"));
+                check_weights(w.shape(0), self.space());
+                interruptible([&] { self.sum(w.data()); });
+            },
+            arg("weights"))
+        .def("prune", [](WorkingSets& self, int64_t prune_after) { return interruptible([&] { return self.prune(prune_after); }); }, arg("prune_after"));
 }
 
 }  // namespace
@@ -250,6 +264,7 @@ void bind_solvers(nb::module_& m) {
         "dot_float",
         [](Array1<float> a, Array1<float> b) {
             require_length("b", b.shape(0), static_cast<int64_t>(a.shape(0)));
+            nb::gil_scoped_release release;
             return dot(a.data(), b.data(), a.shape(0));
         },
         arg("a"), arg("b"));
@@ -257,6 +272,7 @@ void bind_solvers(nb::module_& m) {
         "mix_float",
         [](Mutable1<float> a, Array1<float> b, double t) {
             require_length("b", b.shape(0), static_cast<int64_t>(a.shape(0)));
+            nb::gil_scoped_release release;
             mix(a.data(), b.data(), t, a.shape(0));
         },
         arg("a"), arg("b"), arg("t"));

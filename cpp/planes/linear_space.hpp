@@ -50,6 +50,7 @@ class LinearSpace final : public PlaneSpace {
     void with_scores(int64_t example, const double* w, Use&& use) const;
 
   protected:
+    bool is_code(int32_t example, Code code) const override { return structure_->has_truth() && structure_->is_code(example, code); }
     void difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
                          double* out) const override;
     void add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const override;

@@ -1,8 +1,20 @@
 #include "planes/plane_space.hpp"
 
 #include <cmath>
+#include <stdexcept>
+#include <string>
 
 namespace maxmargin {
+
+void PlaneSpace::check(const PlaneBatch& planes) const {
+    for (int64_t k = 0; k < planes.size(); ++k) {
+        const int32_t example = planes.examples[k];
+        if (example < 0 || example >= n_examples())
+            throw std::invalid_argument("plane " + std::to_string(k) + " is of example " + std::to_string(example) + ", expected 0 … " + std::to_string(n_examples() - 1) + ".");
+        if (!is_code(example, planes.code(k)))
+            throw std::invalid_argument("plane " + std::to_string(k) + " is not an output of example " + std::to_string(example) + ": it belongs to another problem.");
+    }
+}
 
 void PlaneSpace::dots(int32_t example, std::span<const Code> codes, std::span<const double> losses, WeightsView w,
                       PlaneScratch& scratch, double* out) const {

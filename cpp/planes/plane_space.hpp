@@ -35,6 +35,10 @@ class PlaneSpace {
     virtual int64_t n_weights() const = 0;
     virtual std::unique_ptr<PlaneScratch> scratch() const = 0;
 
+    // Throws std::invalid_argument if a plane cannot be one of this space: those that a caller kept may belong to another
+    // problem, and everything below trusts example numbers and codes.
+    void check(const PlaneBatch& planes) const;
+
     // out[k] = w·ψ_k for planes of one example.
     void dots(int32_t example, std::span<const Code> codes, std::span<const double> losses, WeightsView w,
               PlaneScratch& scratch, double* out) const;
@@ -57,6 +61,7 @@ class PlaneSpace {
     double factor(double loss) const { return rescaling_ == Rescaling::slack ? loss : 1.0; }
 
   protected:
+    virtual bool is_code(int32_t example, Code code) const = 0;
     // The same for δΨ, before rescaling.
     virtual void difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
                                  double* out) const = 0;

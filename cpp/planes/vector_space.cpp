@@ -1,6 +1,8 @@
 #include "planes/vector_space.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace maxmargin {
 
@@ -22,6 +24,12 @@ std::vector<int32_t> VectorSpace::encode(std::span<const int32_t> indices, std::
     std::memcpy(code.data(), indices.data(), indices.size_bytes());
     std::memcpy(code.data() + indices.size(), values.data(), values.size_bytes());
     return code;
+}
+
+bool VectorSpace::is_code(int32_t, Code code) const {
+    const Code indices = code.first(n_entries(code));
+    return code.size() % 3 == 0 && (indices.empty() || (indices.front() >= 0 && indices.back() < n_weights_)) &&
+           std::adjacent_find(indices.begin(), indices.end(), std::greater_equal<>()) == indices.end();
 }
 
 void VectorSpace::difference_dots(int32_t, std::span<const Code> codes, WeightsView w, PlaneScratch&, double* out) const {

@@ -20,6 +20,7 @@ class VectorSpace final : public PlaneSpace {
     static std::vector<int32_t> encode(std::span<const int32_t> indices, std::span<const double> values);
 
   protected:
+    bool is_code(int32_t example, Code code) const override;
     void difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
                          double* out) const override;
     void add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const override;

@@ -30,6 +30,9 @@ struct Kernels {
 
 const Kernels& kernels();
 
+// Padded rows of more would leave int.
+constexpr int most_labels = 1 << 30;
+
 // One score row is a whole number of vectors; a single label is not padded at all.
 constexpr int padded_labels(int n_labels) { return n_labels == 1 ? 1 : n_labels <= 4 ? 4 : (n_labels + 7) / 8 * 8; }
 

@@ -16,6 +16,10 @@ class Binary final : public Structure {
     int64_t n_table() const override { return 0; }
     RowRange rows(int64_t example) const override { return {example, example + 1}; }
     int64_t code_length(int64_t) const override { return 1; }
+    bool has_truth() const override { return truth_ != nullptr; }
+    bool is_code(int64_t, std::span<const int32_t> numbers) const override {
+        return numbers.size() == 1 && (numbers[0] == 1 || numbers[0] == -1);
+    }
 
     void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>&, int32_t* code) const override {
         *code = best(example, *scores.node, kind);

@@ -30,6 +30,8 @@ class Chain final : public Structure {
     int64_t n_table() const override { return table_size(); }
     RowRange rows(int64_t example) const override { return {data_.offsets[example], data_.offsets[example + 1]}; }
     int64_t code_length(int64_t example) const override { return rows(example).length(); }
+    bool has_truth() const override { return data_.truth != nullptr; }
+    bool has_slack_search() const override { return data_.loss_step > 0.0; }
 
     void prepare(const float* table, int stride, std::vector<float>& out) const override { prepare_any(table, stride, out); }
     void prepare(const double* table, int stride, std::vector<double>& out) const override { prepare_any(table, stride, out); }
@@ -41,8 +43,8 @@ class Chain final : public Structure {
 
     // out[t, label] = the best score of any legal sequence that has this label at t.
     void max_marginals(int64_t example, PartScores<double> scores, double* out) const;
-    // The k best legal sequences, best first; fewer where fewer exist. codes: k × length, scores: k. Returns how many.
-    int64_t k_best(int64_t example, PartScores<double> scores, int64_t k, int32_t* codes, double* values) const;
+    // The k best legal sequences, best first; fewer where fewer exist. codes: values.size() × length, values: their scores.
+    void k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const;
 
   private:
     int64_t table_size() const {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "structures/chain.hpp"
+#include "threads/parallel.hpp"
 
 namespace maxmargin {
 
@@ -23,7 +24,7 @@ void keep_best(std::vector<Entry>& entries, int64_t k) {
 
 }  // namespace
 
-int64_t Chain::k_best(int64_t example, PartScores<double> scores, int64_t k, int32_t* codes, double* values) const {
+void Chain::k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const {
     const Prepared<double> ends = prepared(scores);
     const int64_t length = rows(example).length();
     const int n = data_.n_labels, stride = scores.stride;
@@ -32,6 +33,7 @@ int64_t Chain::k_best(int64_t example, PartScores<double> scores, int64_t k, int
     std::vector<Entry> pool;
     for (int64_t t = 1; t < length; ++t)
         for (int32_t to = 0; to < n; ++to) {
+            heartbeat();
             pool.clear();
             for (int32_t from = 0; from < n; ++from) {
                 if (data_.forbidden && data_.forbidden[from * n + to]) continue;
@@ -50,6 +52,8 @@ int64_t Chain::k_best(int64_t example, PartScores<double> scores, int64_t k, int
             pool.push_back({last[rank].score + ends.stop[label], label, static_cast<int32_t>(rank)});
     }
     keep_best(pool, k);
+    codes.resize(pool.size() * length);
+    values.resize(pool.size());
     for (size_t m = 0; m < pool.size(); ++m) {
         values[m] = pool[m].score;
         int32_t label = pool[m].from, rank = pool[m].rank;
@@ -60,7 +64,6 @@ int64_t Chain::k_best(int64_t example, PartScores<double> scores, int64_t k, int
             rank = entry.rank;
         }
     }
-    return static_cast<int64_t>(pool.size());
 }
 
 }  // namespace maxmargin

@@ -4,6 +4,7 @@
 // table of tied numbers (transitions and the like). Where they come from is not known here.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -71,6 +72,15 @@ class Structure {
     virtual int64_t n_table() const = 0;
     virtual RowRange rows(int64_t example) const = 0;
     virtual int64_t code_length(int64_t example) const = 0;
+    // Whether true outputs are known: everything but prediction needs them.
+    virtual bool has_truth() const = 0;
+    // Whether Search::slack is possible, given the truth.
+    virtual bool has_slack_search() const { return true; }
+    // Whether numbers that came from elsewhere are the code of an output of this example.
+    virtual bool is_code(int64_t example, std::span<const int32_t> numbers) const {
+        return static_cast<int64_t>(numbers.size()) == code_length(example) &&
+               std::all_of(numbers.begin(), numbers.end(), [&](int32_t label) { return label >= 0 && label < n_labels(); });
+    }
 
     // Lays the table weights out for the decoder, once for many searches.
     virtual void prepare(const float* table, int stride, std::vector<float>& prepared) const { (void)table, (void)stride, (void)prepared; }

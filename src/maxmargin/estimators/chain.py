@@ -281,7 +281,7 @@ class ChainSVM(MaxMarginEstimator):
             The largest entry of every row is the score of the prediction, in the column of the predicted label.
         """
         data = self._read(X)
-        return self._model.max_marginals(data, self._w)
+        return self._model.max_marginals(data, self._w, effective_n_jobs(self.n_jobs))
 
     def predict_topk(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of each sequence with their scores, best first.
@@ -300,7 +300,7 @@ class ChainSVM(MaxMarginEstimator):
         if not is_integer(k, 1):
             raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
         data = self._read(X)
-        best = self._model.k_best(data, self._w, k)
+        best = self._model.k_best(data, self._w, k, effective_n_jobs(self.n_jobs))
         return [
             [(self.classes_[codes].tolist(), float(score)) for codes, score in zip(outputs, scores, strict=True)]
             for outputs, scores in best

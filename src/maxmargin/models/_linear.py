@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from maxmargin import _core
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
 
+# The core pads rows of labels, in 32-bit integers.
+_MOST_LABELS = 2**30
+
 
 class LinearModel(ABC):
     """Scores = row features × labels (+ a table of tied weights); the structure is a subclass's.
@@ -128,7 +131,7 @@ def as_numbers(values: ArrayLike, name: str) -> FloatArray:
 def check_n_labels(n_labels: Any) -> int:
     """Return the number of labels as an int from 1 on."""
     is_integer = isinstance(n_labels, (int, np.integer)) and not isinstance(n_labels, bool)
-    if not is_integer or not 1 <= n_labels <= np.iinfo(np.int32).max:
+    if not is_integer or not 1 <= n_labels <= _MOST_LABELS:
         raise ValueError(f"n_labels must be an integer ≥ 1, found {n_labels!r}.")
     return int(n_labels)
 

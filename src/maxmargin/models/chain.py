@@ -21,6 +21,9 @@ from maxmargin.models._linear import (
 from maxmargin.models._sequences import Sequences
 from maxmargin.problem import FloatArray, LinearProblem
 
+# More outputs of one sequence than any memory holds.
+_LARGEST_K = 2**40
+
 
 class Chain(LinearModel):
     """The first-order chain.
@@ -114,19 +117,24 @@ class Chain(LinearModel):
         space, _, data, weights = self._prediction_space(X, w)
         return np.split(space.predict(weights, n_jobs), data.offsets[1:-1])
 
-    def max_marginals(self, X: Any, w: ArrayLike) -> list[FloatArray]:
+    def max_marginals(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[FloatArray]:
         """Return for each sequence a (length × k) matrix: the best score of any output with that label there."""
         space, chain, data, weights = self._prediction_space(X, w)
-        return np.split(space.max_marginals(chain, weights), data.offsets[1:-1])
+        return np.split(space.max_marginals(chain, weights, n_jobs), data.offsets[1:-1])
 
-    def k_best(self, X: Any, w: ArrayLike, k: int) -> list[tuple[NDArray[np.int32], FloatArray]]:
+    def k_best(self, X: Any, w: ArrayLike, k: int, n_jobs: int = 1) -> list[tuple[NDArray[np.int32], FloatArray]]:
         """Return for each sequence its k best outputs (fewer where fewer exist), best first, and their scores."""
         if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
             raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
         space, chain, data, weights = self._prediction_space(X, w)
-        # The core reserves room for k outputs; a short sequence has fewer, and 63 tokens have more than any k.
-        most = [min(int(k), self.n_labels ** min(length, 63)) for length in data.lengths.tolist()]
-        return [space.k_best(chain, weights, i, most[i]) for i in range(len(data))]
+        codes, scores, found = space.k_best(chain, weights, min(int(k), _LARGEST_K), n_jobs)
+        code_ends, score_ends = np.cumsum(found * data.lengths)[:-1], np.cumsum(found)[:-1]
+        return [
+            (outputs.reshape(-1, length), values)
+            for outputs, values, length in zip(
+                np.split(codes, code_ends), np.split(scores, score_ends), data.lengths.tolist(), strict=True
+            )
+        ]
 
     def _prediction_space(self, X: Any, w: ArrayLike) -> tuple[_core.LinearSpace, _core.Chain, Sequences, FloatArray]:
         data = X if isinstance(X, Sequences) else Sequences.stack(X)

@@ -1,0 +1,301 @@
+"""Wrong calls of the compiled core are errors, never reads or writes out of bounds.
+
+The package calls the core with arguments it has checked; these tests call it as nobody should.
+"""
+
+import numpy as np
+import pytest
+
+from maxmargin import _core
+
+pytestmark = pytest.mark.core
+
+INT_MAX = 2**31 - 1
+
+
+def ints(*numbers, dtype=np.int32):
+    return np.array(numbers, dtype)
+
+
+def longs(*numbers):
+    return ints(*numbers, dtype=np.int64)
+
+
+def features(n_rows=4, n_features=3):
+    return _core.Features(np.ones((n_rows, n_features)))
+
+
+def multiclass_space(truth=(0, 1, 2, 0), rescaling="margin", n_features=3):
+    labels = None if truth is None else ints(*truth)
+    return _core.LinearSpace(features(4, n_features), _core.Multiclass(4, 3, labels), rescaling)
+
+
+def chain(truth=(0, 1, 1, 0), **options):
+    labels = None if truth is None else ints(*truth)
+    return _core.Chain(longs(0, 3, 4), 2, False, labels, **options)
+
+
+def chain_space(**options):
+    return _core.LinearSpace(features(), chain(**options), "margin")
+
+
+def vector_space():
+    return _core.VectorSpace(4, 5, "margin")
+
+
+def planes_of(space, w=None):
+    weights = np.zeros(space.n_weights) if w is None else w
+    return space.separate(np.arange(space.n_examples), weights, None, 1)
+
+
+def vector_plane(example=0, indices=(0, 2), values=(1.0, -1.0)):
+    batch = _core.PlaneBatch()
+    batch.add_vector(example, 1.0, ints(*indices), np.array(values))
+    return batch
+
+
+def binary_planes():
+    return planes_of(_core.LinearSpace(features(), _core.Binary(4, ints(1, -1, 1, 1)), "margin"))
+
+
+# What is wrong with the arguments that make features and structures.
+CONSTRUCTIONS = {
+    "indptr of another length": (lambda: _core.Features(longs(0, 3), ints(0, 1), None, None, 2), "does not fit"),
+    "no indptr at all": (lambda: _core.Features(longs(), ints(), None, None, 2), "does not fit"),
+    "indptr that falls": (lambda: _core.Features(longs(0, 2, 1, 2), ints(0, 1), None, None, 2), "not decrease"),
+    "feature beyond the last": (lambda: _core.Features(longs(0, 1), ints(2), None, None, 2), "feature number 2"),
+    "feature before the first": (lambda: _core.Features(longs(0, 1), ints(-1), None, None, 2), "feature number -1"),
+    "fewer than no features": (lambda: _core.Features(longs(0), ints(), None, None, -1), "n_features is -1"),
+    "more features than int32": (lambda: _core.Features(longs(0), ints(), None, None, 2**40), "n_features is"),
+    "too few values": (lambda: _core.Features(longs(0, 1), ints(0), None, np.ones(2), 2), "values has 2"),
+    "values twice": (
+        lambda: _core.Features(longs(0, 1), ints(0), np.ones(1, np.float32), np.ones(1), 2),
+        "given twice",
+    ),
+    "binary labels 0 and 1": (lambda: _core.Binary(2, ints(0, 1)), "−1 and \\+1"),
+    "too few binary labels": (lambda: _core.Binary(3, ints(-1, 1)), "truth has 2"),
+    "fewer than no examples": (lambda: _core.Binary(-1, None), "n is -1"),
+    "binary cost that is negative": (lambda: _core.Binary(1, ints(1), -1.0, 1.0), "cost must hold"),
+    "no labels": (lambda: _core.Multiclass(1, 0, None), "n_labels is 0"),
+    "labels beyond int": (lambda: _core.Multiclass(1, INT_MAX, None), "n_labels is"),
+    "class beyond the last": (lambda: _core.Multiclass(2, 3, ints(0, 3)), "label number 3 at place 1"),
+    "class before the first": (lambda: _core.Multiclass(2, 3, ints(0, -1)), "label number -1"),
+    "cost of too few rows": (lambda: _core.Multiclass(1, 3, ints(0), np.zeros((2, 3))), "rows of cost has 2"),
+    "cost of too few columns": (lambda: _core.Multiclass(1, 3, ints(0), np.zeros((3, 2))), "columns of cost has 2"),
+    "cost that is not a number": (lambda: _core.Multiclass(1, 2, ints(0), np.full((2, 2), np.nan)), "cost must hold"),
+    "no offsets": (lambda: _core.Chain(longs(), 2, False, None), "begin with 0"),
+    "offsets from 1": (lambda: _core.Chain(longs(1, 3), 2, False, None), "begin with 0"),
+    "offsets from −5": (lambda: _core.Chain(longs(-5, 3), 2, False, None), "begin with 0"),
+    "offsets that fall": (lambda: _core.Chain(longs(0, 3, 2), 2, False, None), "sequence 1 is empty"),
+    "too few labels of a chain": (lambda: _core.Chain(longs(0, 3), 2, False, ints(0, 1)), "truth has 2"),
+    "forbidden of too few rows": (lambda: chain(forbidden=np.zeros((1, 2), np.uint8)), "rows of forbidden"),
+    "forbidden of too few columns": (lambda: chain(forbidden=np.zeros((2, 1), np.uint8)), "columns of forbidden"),
+    "chain cost of another shape": (lambda: chain(cost=np.zeros((3, 3))), "rows of cost"),
+    "too few row weights": (lambda: chain(row_weight=np.ones(3)), "row_weight has 3"),
+    "row weight that is negative": (lambda: chain(row_weight=-np.ones(4)), "row_weight must hold"),
+    "step that is negative": (lambda: chain(loss_step=-1.0), "loss_step"),
+    "step that is not a number": (lambda: chain(loss_step=np.nan), "loss_step"),
+    "more steps than memory": (lambda: chain(loss_step=1e-12), "loss_step"),
+    "padding of no labels": (lambda: _core.padded_labels(0), "n_labels is 0"),
+    "padding beyond int": (lambda: _core.padded_labels(INT_MAX), "n_labels is"),
+    "rows that do not fit": (
+        lambda: _core.LinearSpace(features(5), _core.Multiclass(4, 3, None), "margin"),
+        "features have 5 rows",
+    ),
+    "unknown rescaling": (lambda: multiclass_space(rescaling="both"), "found 'both'"),
+    "slack without steps": (lambda: _core.LinearSpace(features(), chain(), "slack"), "no loss_step"),
+    "space of fewer than no examples": (lambda: _core.VectorSpace(-1, 3, "margin"), "n_examples is -1"),
+    "space of fewer than no weights": (lambda: _core.VectorSpace(3, -1, "margin"), "n_weights is -1"),
+    "cuts of fewer than no weights": (lambda: _core.CutSet(-1), "n_weights"),
+    "cache of no planes": (lambda: _core.PlaneCache(vector_space(), 0), "capacity is 0"),
+    "cache of fewer than no planes": (lambda: _core.PlaneCache(vector_space(), -3), "capacity is -3"),
+    "too few budgets": (lambda: _core.WorkingSets(vector_space(), np.ones(3), False, longs()), "budgets has 3"),
+    "budget that is negative": (lambda: _core.WorkingSets(vector_space(), -np.ones(4), False, longs()), "budgets must"),
+    "non-negative weight out of range": (
+        lambda: _core.WorkingSets(vector_space(), np.ones(4), False, longs(5)),
+        "non-negative weight 5",
+    ),
+    "indices that fall": (lambda: vector_plane(indices=(2, 0)), "must ascend"),
+    "index that is negative": (lambda: vector_plane(indices=(-1, 0)), "must ascend"),
+    "index twice": (lambda: vector_plane(indices=(INT_MAX, INT_MAX)), "must ascend"),
+    "example that is negative": (lambda: vector_plane(example=-1), "example must not be negative"),
+}
+
+
+@pytest.mark.parametrize("wrong", CONSTRUCTIONS)
+def test_nothing_is_made_of_arguments_that_do_not_fit(wrong):
+    call, text = CONSTRUCTIONS[wrong]
+    with pytest.raises(ValueError, match=text):
+        call()
+
+
+def test_a_batch_is_not_extended_by_itself():
+    batch = vector_plane()
+    with pytest.raises(ValueError, match="by itself"):
+        batch.extend(batch)
+
+
+# Planes that are not of the space: (space, planes).
+FOREIGN = {
+    "example beyond the last": (vector_space, lambda: vector_plane(example=4)),
+    "weight beyond the last": (vector_space, lambda: vector_plane(indices=(0, 5))),
+    "sign where a class is expected": (multiclass_space, binary_planes),
+    "class where a sign is expected": (
+        lambda: _core.LinearSpace(features(), _core.Binary(4, ints(1, -1, 1, 1)), "margin"),
+        lambda: planes_of(multiclass_space()),
+    ),
+    "vector where a class is expected": (multiclass_space, vector_plane),
+    "vector where a sequence is expected": (chain_space, vector_plane),
+    "sequence of another length": (
+        chain_space,
+        lambda: planes_of(
+            _core.LinearSpace(features(), _core.Chain(longs(0, 2, 4), 2, False, ints(0, 1, 1, 0)), "margin")
+        ),
+    ),
+    "label beyond the last": (
+        chain_space,
+        lambda: planes_of(
+            _core.LinearSpace(features(), _core.Chain(longs(0, 3, 4), 9, False, ints(0, 1, 1, 0)), "margin"),
+            np.tile(np.arange(16.0), 3 + 27)[: 3 * 16 + 81],
+        ),
+    ),
+    "class code where a vector is expected": (vector_space, lambda: planes_of(multiclass_space())),
+    "space without truth": (lambda: multiclass_space(truth=None), lambda: planes_of(multiclass_space())),
+}
+# What is done with planes: (space, planes) → None.
+USES = {
+    "dots": lambda space, batch: space.dots(batch, np.zeros(space.n_weights)),
+    "add": lambda space, batch: space.add(batch, np.ones(len(batch)), np.zeros(space.n_weights)),
+    "inner": lambda space, batch: space.inner(batch, 0, 0),
+    "assemble": lambda space, batch: _core.CutSet(space.n_weights).assemble(space, batch, None),
+    "cache": lambda space, batch: _core.PlaneCache(space, 3).insert(batch),
+    "improve": lambda space, batch: _core.PlaneCache(space, 3).improve(
+        batch, np.arange(space.n_examples), np.zeros(space.n_weights)
+    ),
+    "working sets": lambda space, batch: working_sets(space).insert(batch, np.zeros(space.n_weights), 0.0),
+}
+
+
+def working_sets(space):
+    return _core.WorkingSets(space, np.ones(space.n_examples), False, longs())
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_planes_of_another_problem_are_refused(kind, use):
+    space, batch = (make() for make in FOREIGN[kind])
+    assert len(batch)
+    with pytest.raises(ValueError, match=r"plane \d+ is (of example|not an output)"):
+        USES[use](space, batch)
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("space", [multiclass_space, chain_space])
+def test_planes_of_the_problem_itself_are_taken(space, use):
+    USES[use](space(), planes_of(space()))
+
+
+# Weights, numbers and vectors of the wrong size: each call is given a space of three examples or more.
+ARGUMENTS = {
+    "weights of separate": (lambda s: s.separate(longs(0), np.zeros(1), None, 1), "weights has 1"),
+    "rounded weights of separate": (
+        lambda s: s.separate(longs(0), np.zeros(s.n_weights), np.zeros(1, np.float32), 1),
+        "rounded weights has 1",
+    ),
+    "example of separate": (lambda s: s.separate(longs(4), np.zeros(s.n_weights), None, 1), "example 4 at place 0"),
+    "negative example of separate": (lambda s: s.separate(longs(-1), np.zeros(s.n_weights), None, 1), "example -1"),
+    "weights of separate_and_sum": (lambda s: s.separate_and_sum(np.zeros(1), None, None, 1), "weights has 1"),
+    "sample_weight of separate_and_sum": (
+        lambda s: s.separate_and_sum(np.zeros(s.n_weights), None, np.ones(1), 1),
+        "sample_weight has 1",
+    ),
+    "weights of predict": (lambda s: s.predict(np.zeros(1), 1), "weights has 1"),
+    "weights of dots": (lambda s: s.dots(planes_of(s), np.zeros(1)), "weights has 1"),
+    "coefficients of add": (lambda s: s.add(planes_of(s), np.ones(99), np.zeros(s.n_weights)), "coefficients has 99"),
+    "weights of add": (lambda s: s.add(planes_of(s), np.ones(4), np.zeros(1)), "weights has 1"),
+    "weights of a line": (lambda s: _core.ScoreLine(s).evaluate(np.zeros(1, np.float32), 1), "weights has 1"),
+    "sample_weight of a line": (lambda s: _core.ScoreLine(s).slope(0.5, np.ones(1), 1), "sample_weight has 1"),
+    "sample_weight of a line's cut": (lambda s: _core.ScoreLine(s).cut(0.5, np.ones(1), 1), "sample_weight has 1"),
+    "cuts of another size": (lambda s: _core.CutSet(5).assemble(s, planes_of(s), None), "weights of the space"),
+    "sample_weight of assemble": (
+        lambda s: _core.CutSet(s.n_weights).assemble(s, planes_of(s), np.ones(1)),
+        "sample_weight has 1",
+    ),
+    "sum of load": (lambda s: _core.CutSet(5).load(1.0, np.zeros(4)), "sum has 4"),
+    "weights of pending_dot": (lambda s: _core.CutSet(5).pending_dot(np.zeros(4)), "weights has 4"),
+    "weights of add_pending": (lambda s: _core.CutSet(5).add_pending(1.0, np.zeros(4)), "weights has 4"),
+    "place of pending_at": (lambda s: _core.CutSet(5).pending_at(longs(5)), "weight 5"),
+    "coefficients of cuts": (lambda s: _core.CutSet(5).add(np.ones(1), np.zeros(5), None, 1), "coefficients has 1"),
+    "cut that is not there": (lambda s: _core.CutSet(5).remove(longs(0)), "cut 0 at place 0"),
+    "weights of a cache": (lambda s: _core.PlaneCache(s, 2).evaluate(np.zeros(1), None, 1), "weights has 1"),
+    "anchor of a cache": (lambda s: _core.PlaneCache(s, 2).evaluate_anchor(np.zeros(1, np.float32), 1), "anchor has 1"),
+    "sample_weight of a cache": (lambda s: _core.PlaneCache(s, 2).slope(0.5, np.ones(1)), "sample_weight has 1"),
+    "searched by improve": (
+        lambda s: _core.PlaneCache(s, 2).improve(planes_of(s), longs(4), np.zeros(s.n_weights)),
+        "example 4",
+    ),
+    "weights of improve": (
+        lambda s: _core.PlaneCache(s, 2).improve(planes_of(s), longs(0), np.zeros(1)),
+        "weights has 1",
+    ),
+    "weights of insert": (lambda s: working_sets(s).insert(planes_of(s), np.zeros(1), 0.0), "weights has 1"),
+    "order of sweep": (lambda s: working_sets(s).sweep(longs(4), 0.1, np.zeros(s.n_weights)), "example 4"),
+    "weights of sweep": (lambda s: working_sets(s).sweep(longs(0), 0.1, np.zeros(1)), "weights has 1"),
+    "examples of slacks": (lambda s: working_sets(s).slacks(longs(-1), np.zeros(s.n_weights)), "example -1"),
+    "weights of slacks": (lambda s: working_sets(s).slacks(longs(0), np.zeros(1)), "weights has 1"),
+    "weights of weights": (lambda s: working_sets(s).weights(np.zeros(1)), "weights has 1"),
+    "weights of sum": (lambda s: working_sets(s).sum(np.zeros(1)), "weights has 1"),
+    "vectors of dot_float": (lambda s: _core.dot_float(np.zeros(2, np.float32), np.zeros(1, np.float32)), "b has 1"),
+    "vectors of mix_float": (
+        lambda s: _core.mix_float(np.zeros(2, np.float32), np.zeros(1, np.float32), 0.5),
+        "b has 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", ARGUMENTS)
+def test_arguments_that_do_not_fit_the_space_are_refused(wrong):
+    call, text = ARGUMENTS[wrong]
+    with pytest.raises(ValueError, match=text):
+        call(multiclass_space())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: s.separate(longs(0), np.zeros(s.n_weights), None, 1),
+        lambda s: s.separate_and_sum(np.zeros(s.n_weights), None, None, 1),
+        _core.ScoreLine,
+    ],
+)
+def test_a_space_without_truth_only_predicts(call):
+    space = multiclass_space(truth=None)
+    assert len(space.predict(np.zeros(space.n_weights), 1)) == 4
+    with pytest.raises(ValueError, match="without true outputs"):
+        call(space)
+
+
+def test_marginals_and_best_sequences_are_those_of_the_space_s_own_chain():
+    own, other = chain(), _core.Chain(longs(0, 3, 4), 9, False, None)
+    space = _core.LinearSpace(features(), own, "margin")
+    w = np.zeros(space.n_weights)
+    assert space.max_marginals(own, w, 1).shape == (4, 2)
+    for call in (lambda c, v: space.max_marginals(c, v, 1), lambda c, v: space.k_best(c, v, 2, 1)):
+        with pytest.raises(ValueError, match="not the structure"):
+            call(other, w)
+        with pytest.raises(ValueError, match="weights has 1"):
+            call(own, np.zeros(1))
+    with pytest.raises(ValueError, match="k must be"):
+        space.k_best(own, w, 0, 1)
+
+
+def test_any_number_of_threads_is_taken():
+    space = multiclass_space()
+    expected = space.predict(np.ones(space.n_weights), 1)
+    for n_threads in (-INT_MAX, 0, 7, INT_MAX):
+        np.testing.assert_array_equal(space.predict(np.ones(space.n_weights), n_threads), expected)
+
+
+def test_a_chain_that_allows_nothing_still_answers():
+    space = chain_space(forbidden=np.ones((2, 2), np.uint8))
+    assert np.isin(space.predict(np.zeros(space.n_weights), 1), [0, 1]).all()
