@@ -3,6 +3,10 @@
 The package calls the core with arguments it has checked; these tests call it as nobody should.
 """
 
+import signal
+import time
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
@@ -299,3 +303,96 @@ def test_any_number_of_threads_is_taken():
 def test_a_chain_that_allows_nothing_still_answers():
     space = chain_space(forbidden=np.ones((2, 2), np.uint8))
     assert np.isin(space.predict(np.zeros(space.n_weights), 1), [0, 1]).all()
+
+
+@contextmanager
+def alarm_after(seconds):
+    """Raise KeyboardInterrupt in this thread after a while, as Ctrl-C does."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def long_planes():
+    """Planes of one example that take long to multiply with each other, and their space."""
+    n_weights, rng = 100_000, np.random.default_rng(0)
+    batch = _core.PlaneBatch()
+    for _ in range(60):
+        batch.add_vector(0, 1.0, np.arange(n_weights, dtype=np.int32), rng.normal(size=n_weights))
+    return _core.VectorSpace(1, n_weights, "margin"), batch
+
+
+def filled_sets(space, batch):
+    sets = working_sets(space)
+    few = _core.PlaneBatch()
+    for k in range(10):
+        few.add_vector(0, 1.0, ints(k), np.ones(1))
+    sets.insert(few, np.zeros(space.n_weights), -np.inf)
+    return sets
+
+
+# Calls that take seconds: what each of them works on, and the call.
+LONG_CALLS = {
+    "working sets' insert": (
+        lambda space, batch: working_sets(space),
+        lambda sets, space, batch: sets.insert(batch, np.zeros(space.n_weights), -np.inf),
+    ),
+    "working sets' slacks": (
+        filled_sets,
+        lambda sets, space, batch: sets.slacks(np.zeros(20_000_000, np.int64), np.zeros(space.n_weights)),
+    ),
+    "cache's improve": (
+        lambda space, batch: cache_of(space, batch),
+        lambda cache, space, batch: cache.improve(batch, np.zeros(1000, np.int64), np.zeros(space.n_weights)),
+    ),
+    "QP with non-negative weights": (
+        lambda space, batch: nonnegative_qp(),
+        lambda qp, space, batch: qp.solve(0.0),
+    ),
+}
+
+
+def cache_of(space, batch):
+    cache = _core.PlaneCache(space, 60)
+    cache.insert(batch)
+    return cache
+
+
+def nonnegative_qp(n=200, n_nonnegative=20_000):
+    qp, rng = _core.BudgetQP(1e3, n_nonnegative), np.random.default_rng(1)
+    at_nonnegative = rng.normal(size=(n, n_nonnegative))
+    gram = at_nonnegative @ at_nonnegative.T + np.eye(n)
+    for k in range(n):
+        qp.add(1.0, gram[k, : k + 1].copy(), at_nonnegative[k])
+    # Some mass, so that half of the μ are positive.
+    qp.alpha = np.full(n, 1.0)
+    return qp
+
+
+@pytest.mark.parametrize("name", LONG_CALLS)
+def test_long_calls_end_at_ctrl_c(name, long_planes):
+    make, call = LONG_CALLS[name]
+    worker = make(*long_planes)
+    start = time.perf_counter()
+    with alarm_after(0.05), pytest.raises(KeyboardInterrupt):
+        call(worker, *long_planes)
+    elapsed = time.perf_counter() - start
+    assert elapsed < 2.0, f"{elapsed:.2f} s"
+
+
+def test_an_interrupted_insert_leaves_whole_working_sets(long_planes):
+    space, batch = long_planes
+    sets = working_sets(space)
+    with alarm_after(0.05), pytest.raises(KeyboardInterrupt):
+        sets.insert(batch, np.zeros(space.n_weights), -np.inf)
+    assert sets.n_planes == len(sets.planes()) < len(batch)
+    w = np.zeros(space.n_weights)
+    sets.sweep(longs(0), 1e-6, w)
+    expected = np.zeros_like(w)
+    sets.weights(expected)
+    np.testing.assert_allclose(w, expected, atol=1e-12)

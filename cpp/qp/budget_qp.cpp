@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "qp/smo.hpp"
+#include "threads/parallel.hpp"
 
 namespace maxmargin {
 namespace {
@@ -233,6 +234,7 @@ void BudgetQP::build_reduced_gram() {
         }
     }
     for (std::size_t k = 0; k < size(); ++k) {
+        heartbeat();
         for (std::size_t l = 0; l <= k; ++l) {
             const double product = inner(packed.data() + k * positive.size(), packed.data() + l * positive.size(),
                                          positive.size());

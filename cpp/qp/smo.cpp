@@ -6,6 +6,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "threads/parallel.hpp"
+
 namespace maxmargin {
 namespace {
 
@@ -65,7 +67,7 @@ Move best_move(const Problem& problem) {
 
     double weighted_violation = 0.0, alpha_sum = 0.0, best_gain = 0.0;
     const auto consider = [&](std::size_t k, double mass, double violation, double curvature) {
-        // Equal planes: the curvature vanishes and the whole mass may move (ALGORITHMS, extensions).
+        // Equal planes: the curvature vanishes and the whole mass may move.
         const double step = violation >= mass * curvature ? mass : violation / curvature;
         const double gain = step * (violation - 0.5 * step * curvature);
         if (gain > best_gain) {
@@ -284,6 +286,7 @@ SmoResult smo(const double* gram, std::size_t stride, std::size_t n, double* val
             move = best_move(problem);
         }
         if (move.gap <= tolerance || steps >= max_steps) break;
+        heartbeat();
         steps += optimise_carriers(problem);
         move = best_move(problem);
         if (move.gap < 0.99 * best_gap) {

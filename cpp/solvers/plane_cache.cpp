@@ -60,6 +60,7 @@ void PlaneCache::drop_unused(int64_t age) {
 void PlaneCache::insert(const PlaneBatch& planes) {
     ++tick_;
     for (int64_t k = 0; k < planes.size(); ++k) {
+        if (k % examples_per_chunk == 0) heartbeat();
         ExampleCache& cache = caches_[planes.examples[k]];
         const Code code = planes.code(k);
         const double loss = planes.losses[k];
@@ -109,6 +110,7 @@ std::vector<int32_t> PlaneCache::improve(PlaneBatch& found, std::span<const int3
     std::vector<int32_t> improved;
     int64_t next = 0;
     for (const int32_t example : searched) {
+        heartbeat();
         const bool is_found = next < found.size() && found.examples[next] == example;
         const double reached = is_found ? std::max(0.0, value_of(example, found.code(next), found.losses[next])) : 0.0;
         const Entry* best = nullptr;
@@ -196,23 +198,27 @@ PlaneBatch PlaneCache::best(double t) {
     ++tick_;
     ++n_cuts_;
     PlaneBatch batch;
-    for (size_t i = 0; i < caches_.size(); ++i)
+    for (size_t i = 0; i < caches_.size(); ++i) {
+        if (i % examples_per_chunk == 0) heartbeat();
         if (const int64_t e = best_entry(caches_[i], t); e >= 0) {
             Entry& entry = caches_[i].entries[e];
             entry.last_used = tick_;
             entry.last_cut = n_cuts_;
             batch.add(static_cast<int32_t>(i), entry.loss, caches_[i].code(entry));
         }
+    }
     return batch;
 }
 
 double PlaneCache::slope(double t, const double* sample_weight) const {
     double sum = 0.0;
-    for (size_t i = 0; i < caches_.size(); ++i)
+    for (size_t i = 0; i < caches_.size(); ++i) {
+        if (i % examples_per_chunk == 0) heartbeat();
         if (const int64_t e = best_entry(caches_[i], t); e >= 0) {
             const Entry& entry = caches_[i].entries[e];
             sum += (sample_weight ? sample_weight[i] : 1.0) * (entry.at_anchor - entry.at_w);
         }
+    }
     return sum;
 }
 

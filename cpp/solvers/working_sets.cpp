@@ -91,6 +91,7 @@ int64_t WorkingSets::insert(const PlaneBatch& planes, const double* w, double ep
     Memory& memory = *memory_;
     int64_t added = 0;
     for (int64_t k = 0; k < planes.size(); ++k) {
+        heartbeat();
         const int32_t example = planes.examples[k];
         if (budgets_[example] <= 0.0) continue;
         const Code code = planes.code(k);
@@ -192,16 +193,19 @@ void WorkingSets::weights(double* w) const {
 
 void WorkingSets::sum(double* w) const {
     std::fill(w, w + space_->n_weights(), 0.0);
-    for (size_t i = 0; i < blocks_.size(); ++i)
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+        heartbeat();
         for (size_t p = 0; p < blocks_[i].alpha.size(); ++p)
             if (blocks_[i].alpha[p] != 0.0)
                 space_->add(static_cast<int32_t>(i), blocks_[i].code(p), blocks_[i].entries[p].loss, blocks_[i].alpha[p], w, *memory_->scratch);
+    }
 }
 
 std::vector<double> WorkingSets::slacks(std::span<const int64_t> ids, const double* w) const {
     Memory& memory = *memory_;
     std::vector<double> out;
     for (const int64_t example : ids) {
+        heartbeat();
         value_block(example, w);
         const Block& block = blocks_[example];
         const double total = std::accumulate(block.alpha.begin(), block.alpha.end(), 0.0);
@@ -218,6 +222,7 @@ std::vector<int64_t> WorkingSets::exceeding(std::span<const int64_t> ids, std::s
     const double norm = std::sqrt(std::inner_product(w, w + space_->n_weights(), w, 0.0));
     std::vector<int64_t> out;
     for (size_t k = 0; k < ids.size(); ++k) {
+        heartbeat();
         const auto example = static_cast<int32_t>(ids[k]);
         const Block& block = blocks_[example];
         const auto exceeds = [&](size_t p) {
