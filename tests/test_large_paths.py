@@ -65,41 +65,6 @@ def test_a_limit_returns_the_best_point_found_not_the_first(as_if_large, solver)
     assert np.any(solution.w != 0.0)
 
 
-@pytest.mark.parametrize("solver", ["one-slack", "n-slack"])
-@pytest.mark.parametrize("options", [{}, {"stabilization": "line-search"}], ids=str)
-def test_a_warm_start_asks_the_oracle_less_and_ends_at_the_same_optimum(solver, options):
-    if options and solver != "one-slack":
-        options = {}
-    rng = np.random.default_rng(1)
-    X = [rng.normal(size=(5, 6)) for _ in range(80)]
-    Y = [np.argmax(x[:, :3] + 0.5 * rng.normal(size=(5, 3)), axis=1) for x in X]
-    settings = {"solver": solver, "tol": 1e-6, "solver_options": options, "keep_planes": True}
-    first = mm.train(mm.models.Chain(3), X, Y, 1.0, **settings)
-    for C in (2.0, 0.5, 2.0):  # the same planes serve any number of runs
-        cold = mm.train(mm.models.Chain(3), X, Y, C, **settings)
-        warm = mm.train(mm.models.Chain(3), X, Y, C, planes=first.planes, **settings)
-        assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=3e-6)
-        assert warm.certificate.dual <= cold.certificate.primal * (1 + 1e-9)
-        assert warm.certificate.oracle_calls < cold.certificate.oracle_calls
-
-
-def test_a_line_search_goes_on_from_its_dual_point():
-    rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(60, 4)), rng.integers(3, size=60)
-    settings = {"solver": "line-search", "tol": 1e-3, "max_iter": 20_000, "keep_planes": True}
-    first = mm.train(mm.models.Multiclass(3), X, y, 0.1, **settings)
-    again = mm.train(mm.models.Multiclass(3), X, y, 0.1, planes=first.planes, **settings)
-    assert len(again.history) <= 3
-    smaller = mm.train(mm.models.Multiclass(3), X, y, 0.05, planes=first.planes, **settings)
-    assert smaller.certificate.converged
-
-
-@pytest.mark.parametrize("solver", ["one-slack", "n-slack", "line-search"])
-def test_planes_of_another_kind_are_refused(solver):
-    with pytest.raises(TypeError, match=f"must come from a Solution of solver '{solver}'"):
-        mm.train(mm.models.Binary(), np.eye(2), [-1, 1], solver=solver, planes=5)
-
-
 def test_planes_are_kept_only_on_request():
     assert mm.train(mm.models.Binary(), np.eye(2), [-1, 1]).planes is None
 

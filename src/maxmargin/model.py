@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin._parameters import is_integer
 from maxmargin.models._linear import as_numbers, check_sample_weight
 from maxmargin.problem import FloatArray, IntArray
 from maxmargin.python_problem import PythonProblem, as_sparse, checked_loss
@@ -196,7 +197,7 @@ class Model(ABC):
             Worker processes.
         """
         weights = self._checked_weights(w)
-        if not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
+        if not is_integer(n_jobs, 1):
             raise ValueError(f"n_jobs must be an integer ≥ 1, found {n_jobs!r}.")
         ids = np.arange(_length("X", X), dtype=np.int64)
         predictor = _Predictor(self, X)
@@ -253,8 +254,7 @@ class Model(ABC):
         n_features = getattr(self, "n_features", None)
         if n_features is None:
             raise ValueError(f"{name}.initialize(X, Y) must set self.n_features, the length of joint_feature(x, y).")
-        is_integer = isinstance(n_features, (int, np.integer)) and not isinstance(n_features, bool)
-        if not is_integer or not 1 <= n_features <= _INT32_MAX:
+        if not is_integer(n_features, 1) or n_features > _INT32_MAX:
             raise ValueError(f"{name}.n_features is {n_features!r}; expected an integer from 1 to {_INT32_MAX}.")
         return int(n_features)
 

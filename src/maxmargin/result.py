@@ -77,8 +77,8 @@ class Solution:
         ``planes``, and what the solver adds. ``pandas.DataFrame(history)`` makes a table of it.
     solver : str
         The name of the solver that was used.
-    planes : object
-        What the solver needs to go on from here, for ``warm_start``.
+    planes : object or None
+        What :func:`maxmargin.train` needs to go on from here under another C, kept with ``keep_planes=True``.
     """
 
     w: NDArray[np.float64]

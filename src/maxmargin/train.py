@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -10,10 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer
+from maxmargin._warm_start import Planes, origin_of
 from maxmargin.problem import Problem
 from maxmargin.result import Solution
 from maxmargin.solvers import make_solver
-from maxmargin.solvers.base import Task, is_integer, is_number, run
+from maxmargin.solvers.base import Task, run
 
 
 class Trainable(Protocol):
@@ -47,7 +48,7 @@ def train(
     verbose: int = 0,
     solver_options: Mapping[str, Any] | None = None,
     callback: Callable[[dict[str, Any]], object] | None = None,
-    planes: Any = None,
+    planes: Planes | None = None,
     keep_planes: bool = False,
 ) -> Solution:
     r"""Train a model to a certified duality gap.
@@ -91,10 +92,11 @@ def train(
     callback : callable, optional
         Called with each history record; a true return value ends training.
     planes : object, optional
-        ``Solution.planes`` of an earlier run to continue from. X, Y, sample_weight, model, rescaling and solver must be the same;
-        C and tol may differ. The certificate rests on that, and it is not checked here (``warm_start`` of the estimators does).
+        ``Solution.planes`` of an earlier run to continue from. C, loss and tol may differ; X, Y, sample_weight, model, rescaling
+        and solver must be the same, because the certificate rests on that: planes of another problem are refused.
     keep_planes : bool, default False
-        Whether the solution keeps what a later run can continue from; it may be much larger than the weights.
+        Whether the solution keeps what a later run can continue from; it may be much larger than the weights. Model and data
+        must have pickles then, by which :func:`train` knows them again.
 
     Returns
     -------
@@ -111,16 +113,7 @@ def train(
     True
     """
     _check_model(model)
-    if not is_number(C) or C <= 0:
-        raise ValueError(f"C must be a positive number, found {C!r}.")
-    if not is_number(tol) or tol < 0:
-        raise ValueError(f"tol must be a number ≥ 0, found {tol!r}.")
-    if max_iter is not None and not is_integer(max_iter, 1):
-        raise ValueError(f"max_iter must be an integer ≥ 1 or None, found {max_iter!r}.")
-    if max_time is not None and (not is_number(max_time) or max_time <= 0):
-        raise ValueError(f"max_time must be a positive number of seconds or None, found {max_time!r}.")
-    if not isinstance(verbose, bool) and not is_integer(verbose, 0):
-        raise ValueError(f"verbose must be an integer ≥ 0, found {verbose!r}.")
+    check_training(C=C, tol=tol, max_iter=max_iter, max_time=max_time, verbose=verbose)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be a function of a history record or None, found {callback!r}.")
     if (
@@ -129,22 +122,30 @@ def train(
         and not is_integer(random_state, 0)
     ):
         raise ValueError(f"random_state must be an integer ≥ 0, a Generator or None, found {random_state!r}.")
+    check_bool("keep_planes", keep_planes)
     chosen = make_solver(solver, loss, rescaling, model.abilities, solver_options)
+    if planes is not None and not isinstance(planes, Planes):
+        raise TypeError(f"planes must come from a Solution of solver '{chosen.name}', found {type(planes).__name__}.")
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
     rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state or 0)
     deadline = None if max_time is None else time.perf_counter() + max_time
     task = Task(problem, float(C), loss, tol, rng, deadline)
     try:
-        return run(
+        needs_origin = planes is not None or keep_planes
+        origin = origin_of(model, X, Y, problem.sample_weight, rescaling, chosen.name) if needs_origin else {}
+        solution = run(
             chosen,
             task,
             max_iter=max_iter,
             max_time=max_time,
             verbose=verbose,
             callback=callback,
-            planes=planes,
+            planes=None if planes is None else planes.for_problem(origin),
             keep_planes=keep_planes,
         )
+        if solution.planes is not None:
+            solution.planes = Planes(origin, solution.planes)
+        return solution
     finally:
         problem.close()
 
@@ -158,12 +159,3 @@ def _check_model(model: Any) -> None:
             f"model is of type {type(model).__name__}; expected an instance of a subclass of maxmargin.Model or one of "
             "maxmargin.models. (Estimators are trained by their fit.)"
         )
-
-
-def effective_n_jobs(n_jobs: int | None) -> int:
-    """Return how many threads ``n_jobs`` means: None is 1, −1 all processors, −2 all but one."""
-    if n_jobs is None:
-        return 1
-    if not is_integer(n_jobs, -1_000_000) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be a non-zero integer or None, found {n_jobs!r}.")
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)

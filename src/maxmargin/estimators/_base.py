@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import pickle
 from collections.abc import Mapping
 from typing import Any, Self
 
-import joblib  # type: ignore[import-untyped]
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer, is_number
+from maxmargin._warm_start import Planes
 from maxmargin.files.model_file import save
 from maxmargin.models._linear import check_cost_matrix
 from maxmargin.problem import FloatArray
 from maxmargin.result import Certificate, Solution
 from maxmargin.solvers import make_solver
-from maxmargin.solvers.base import is_integer, is_number
 from maxmargin.train import Trainable, train
 
 
@@ -29,8 +29,8 @@ class MaxMarginEstimator(BaseEstimator):  # type: ignore[misc]
     certificate_: Certificate
     history_: list[dict[str, Any]]
 
-    # The planes of the last fit and what they belong to, kept only under warm_start.
-    _warm: tuple[str, Any] | None = None
+    # The planes of the last fit, kept only under warm_start.
+    _warm: Planes | None = None
 
     def __init__(
         self,
@@ -76,18 +76,14 @@ class MaxMarginEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self, abilities: frozenset[str]) -> None:
         """Refuse what training would refuse, before any work on the data."""
-        if not is_number(self.C) or self.C <= 0:
-            raise ValueError(f"C must be a positive number, found {self.C!r}.")
-        if not isinstance(self.warm_start, (bool, np.bool_)):
-            raise ValueError(f"warm_start must be True or False, found {self.warm_start!r}.")
-        if not isinstance(self.verbose, (bool, np.bool_)) and not is_integer(self.verbose, 0):
-            raise ValueError(f"verbose must be an integer ≥ 0, found {self.verbose!r}.")
+        check_training(C=self.C, tol=self.tol, max_iter=self.max_iter, max_time=self.max_time, verbose=self.verbose)
+        check_bool("warm_start", self.warm_start)
+        effective_n_jobs(self.n_jobs)
         make_solver(self.solver, self.loss, self.rescaling, abilities, self.solver_options)
 
     def _train(self, model: Trainable, X: Any, Y: Any, sample_weight: ArrayLike | None) -> Solution:
         """Train ``model`` and set what does not depend on it."""
-        key = self._fingerprint(model, X, Y, sample_weight) if self.warm_start else ""
-        planes = self._warm[1] if self.warm_start and self._warm is not None and self._warm[0] == key else None
+        planes = self._warm if self.warm_start else None
         solution = train(
             model,
             X,
@@ -104,26 +100,15 @@ class MaxMarginEstimator(BaseEstimator):  # type: ignore[misc]
             random_state=_seed(self.random_state),
             verbose=int(self.verbose),
             solver_options=self.solver_options,
-            planes=planes,
+            planes=planes if planes is None else dataclasses.replace(planes, is_hint=True),
             keep_planes=bool(self.warm_start),
         )
         _check_precision(solution)
         self.n_iter_ = len(solution.history)
         self.certificate_ = solution.certificate
         self.history_ = solution.history
-        self._warm = (key, solution.planes) if self.warm_start and solution.planes is not None else None
+        self._warm = solution.planes
         return solution
-
-    def _fingerprint(self, model: Trainable, X: Any, Y: Any, sample_weight: Any) -> str:
-        """Name the problem up to C and tol: planes of another problem would give a wrong certificate."""
-        kind = (type(model).__module__, type(model).__qualname__)
-        problem = (kind, vars(model), X, Y, sample_weight, self.solver, self.loss, self.rescaling)
-        try:
-            return str(joblib.hash(problem))
-        except (pickle.PicklingError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"warm_start=True compares the data of two fits by their pickles, and these have none: {error}"
-            ) from error
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the planes out: they may be many times larger than the model."""

@@ -13,10 +13,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from maxmargin._parameters import check_bool, is_number
 from maxmargin.estimators._base import MaxMarginEstimator, check_known, is_sparse
 from maxmargin.models._linear import LinearModel, check_sample_weight
 from maxmargin.problem import FloatArray
-from maxmargin.solvers.base import is_number
 
 # A larger constant would leave double precision when it is squared.
 _LARGEST_CONSTANT = 1e100
@@ -94,8 +94,7 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         self
         """
         self._check_parameters(LinearModel.abilities)
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise ValueError(f"fit_intercept must be True or False, found {self.fit_intercept!r}.")
+        check_bool("fit_intercept", self.fit_intercept)
         if not is_number(self.intercept_scaling) or not 0 < self.intercept_scaling <= _LARGEST_CONSTANT:
             raise ValueError(
                 f"intercept_scaling must be a positive number of at most {_LARGEST_CONSTANT:g}, found "

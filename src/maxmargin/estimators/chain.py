@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin._parameters import effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator, check_known, loss_table
 from maxmargin.estimators._sequence_data import (
     check_hashable,
@@ -23,8 +24,6 @@ from maxmargin.estimators._vocabulary import Vocabulary
 from maxmargin.models import Chain, Sequences
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray
-from maxmargin.solvers.base import is_integer
-from maxmargin.train import effective_n_jobs
 
 
 class ChainSVM(MaxMarginEstimator):
@@ -297,8 +296,6 @@ class ChainSVM(MaxMarginEstimator):
         -------
         list of lists of (labels, score)
         """
-        if not is_integer(k, 1):
-            raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
         data = self._read(X)
         best = self._model.k_best(data, self._w, k, effective_n_jobs(self.n_jobs))
         return [

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin._parameters import effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator
 from maxmargin.model import Model
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray
-from maxmargin.train import effective_n_jobs
 
 
 class StructuralSVM(MaxMarginEstimator):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
+from maxmargin._parameters import is_integer
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
 
 # The core pads rows of labels, in 32-bit integers.
@@ -130,8 +131,7 @@ def as_numbers(values: ArrayLike, name: str) -> FloatArray:
 
 def check_n_labels(n_labels: Any) -> int:
     """Return the number of labels as an int from 1 on."""
-    is_integer = isinstance(n_labels, (int, np.integer)) and not isinstance(n_labels, bool)
-    if not is_integer or not 1 <= n_labels <= _MOST_LABELS:
+    if not is_integer(n_labels, 1) or n_labels > _MOST_LABELS:
         raise ValueError(f"n_labels must be an integer ≥ 1, found {n_labels!r}.")
     return int(n_labels)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
+from maxmargin._parameters import check_bool, is_integer
 from maxmargin.models._features import core_features, fits_float
 from maxmargin.models._linear import (
     LinearModel,
@@ -58,8 +59,7 @@ class Chain(LinearModel):
         nonnegative: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         super().__init__(nonnegative)
-        if not isinstance(ends, (bool, np.bool_)):
-            raise ValueError(f"ends must be True or False, found {ends!r}.")
+        check_bool("ends", ends)
         self.n_labels = check_n_labels(n_labels)
         self.ends = bool(ends)
         self.cost = cost
@@ -124,7 +124,7 @@ class Chain(LinearModel):
 
     def k_best(self, X: Any, w: ArrayLike, k: int, n_jobs: int = 1) -> list[tuple[NDArray[np.int32], FloatArray]]:
         """Return for each sequence its k best outputs (fewer where fewer exist), best first, and their scores."""
-        if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+        if not is_integer(k, 1):
             raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
         space, chain, data, weights = self._prediction_space(X, w)
         codes, scores, found = space.k_best(chain, weights, min(int(k), _LARGEST_K), n_jobs)

@@ -16,6 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from maxmargin._parameters import is_integer as is_integer
+from maxmargin._parameters import is_number as is_number
 from maxmargin.problem import Problem
 from maxmargin.result import Certificate, Solution
 from maxmargin.weights import DenseWeights
@@ -72,16 +74,6 @@ class Option:
     accepts: Callable[[Any], bool]
     expected: str
     meaning: str
-
-
-def is_number(value: Any) -> bool:
-    """Return whether an option's value is a finite number."""
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
-def is_integer(value: Any, low: int) -> bool:
-    """Return whether an option's value is an integer of at least ``low``."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= low)
 
 
 EPSILON: Option = Option(

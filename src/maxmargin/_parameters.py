@@ -1,0 +1,47 @@
+"""Checks of parameters that more than one layer takes, each written once."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a finite number."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def is_integer(value: Any, low: int) -> bool:
+    """Return whether a value is an integer of at least ``low``."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= low)
+
+
+def check_bool(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, found {value!r}.")
+
+
+def check_training(*, C: Any, tol: Any, max_iter: Any, max_time: Any, verbose: Any) -> None:
+    """Refuse parameters that no training can have, whoever was given them."""
+    if not is_number(C) or C <= 0:
+        raise ValueError(f"C must be a positive number, found {C!r}.")
+    if not is_number(tol) or tol < 0:
+        raise ValueError(f"tol must be a number ≥ 0, found {tol!r}.")
+    if max_iter is not None and not is_integer(max_iter, 1):
+        raise ValueError(f"max_iter must be an integer ≥ 1 or None, found {max_iter!r}.")
+    if max_time is not None and (not is_number(max_time) or max_time <= 0):
+        raise ValueError(f"max_time must be a positive number of seconds or None, found {max_time!r}.")
+    if not isinstance(verbose, (bool, np.bool_)) and not is_integer(verbose, 0):
+        raise ValueError(f"verbose must be an integer ≥ 0, found {verbose!r}.")
+
+
+def effective_n_jobs(n_jobs: Any) -> int:
+    """Return how many threads ``n_jobs`` means: None is 1, −1 all processors, −2 all but one."""
+    if n_jobs is None:
+        return 1
+    if not is_integer(n_jobs, -1_000_000) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a non-zero integer or None, found {n_jobs!r}.")
+    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))

@@ -1,0 +1,77 @@
+"""What a later run continues from, and the proof that it is about the same problem.
+
+Planes of another problem would give a dual that bounds nothing, without a sign of it. So planes carry the hashes of all that
+they depend on: the model, the data, the sample weights, the rescaling and the solver. C, the loss and tolerances may change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import scipy.sparse as sp
+
+
+@dataclass(frozen=True)
+class Planes:
+    """Planes of one problem, as ``Solution.planes`` holds them.
+
+    Attributes
+    ----------
+    origin : dict
+        What they belong to, by name: hashes of the problem's parts, and the solver.
+    content : object
+        What the solver needs.
+    is_hint : bool
+        Whether a run on another problem may ignore them; else it refuses them.
+    """
+
+    origin: dict[str, str]
+    content: Any = field(repr=False)
+    is_hint: bool = False
+
+    def for_problem(self, origin: dict[str, str]) -> Any:
+        """Return the content for a run on the problem of this origin; None for a hint of another one."""
+        different = [name for name, value in origin.items() if self.origin.get(name) != value]
+        if not different:
+            return self.content
+        if self.is_hint:
+            return None
+        if "solver" in different:
+            raise ValueError(
+                f"planes come from solver '{self.origin.get('solver')}'; solver '{origin['solver']}' cannot go on from them."
+            )
+        raise ValueError(
+            f"planes belong to another problem: {' and '.join(different)} differ from those they were found with, and the "
+            "certificate would be wrong."
+        )
+
+
+def origin_of(model: Any, X: Any, Y: Any, sample_weight: Any, rescaling: str, solver: str) -> dict[str, str]:
+    """Return what planes of this problem belong to; the model is bound to its data already."""
+    # With numbers of features and the like as binding sets them, a model is the same before its first run and its second.
+    kind = (type(model).__module__, type(model).__qualname__)
+    parts = {"model": (kind, vars(model)), "X": X, "Y": Y, "sample_weight": sample_weight, "rescaling": rescaling}
+    return {**{name: _hash(name, part) for name, part in parts.items()}, "solver": solver}
+
+
+def _hash(name: str, part: Any) -> str:
+    from joblib import hash as hash_of  # type: ignore[import-untyped]  # a tenth of a second that few runs need
+
+    try:
+        return str(hash_of(_plain(part)))
+    except Exception as error:  # whatever the pickling of user code raises
+        raise ValueError(
+            f"planes of two runs are kept apart by pickles of their problems, and {name} has none: {error}"
+        ) from error
+
+
+def _plain(part: Any) -> Any:
+    """Return sparse matrices without what scipy remembers of them, which is not the same after every use."""
+    if isinstance(part, (list, tuple)):
+        return [_plain(item) for item in part]
+    is_sparse: bool = sp.issparse(part)
+    if not is_sparse:
+        return part
+    rows = part.tocsr()
+    return rows.shape, rows.indptr, rows.indices, rows.data

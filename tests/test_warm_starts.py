@@ -1,0 +1,125 @@
+"""Going on from the planes of an earlier run: the same optimum with less work, and never from those of another problem."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import maxmargin as mm
+
+pytestmark = pytest.mark.core
+
+
+@pytest.mark.parametrize("solver", ["one-slack", "n-slack"])
+@pytest.mark.parametrize("options", [{}, {"stabilization": "line-search"}], ids=str)
+def test_a_warm_start_asks_the_oracle_less_and_ends_at_the_same_optimum(solver, options):
+    if options and solver != "one-slack":
+        options = {}
+    rng = np.random.default_rng(1)
+    X = [rng.normal(size=(5, 6)) for _ in range(80)]
+    Y = [np.argmax(x[:, :3] + 0.5 * rng.normal(size=(5, 3)), axis=1) for x in X]
+    settings = {"solver": solver, "tol": 1e-6, "solver_options": options, "keep_planes": True}
+    first = mm.train(mm.models.Chain(3), X, Y, 1.0, **settings)
+    for C in (2.0, 0.5, 2.0):  # the same planes serve any number of runs
+        cold = mm.train(mm.models.Chain(3), X, Y, C, **settings)
+        warm = mm.train(mm.models.Chain(3), X, Y, C, planes=first.planes, **settings)
+        assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=3e-6)
+        assert warm.certificate.dual <= cold.certificate.primal * (1 + 1e-9)
+        assert warm.certificate.oracle_calls < cold.certificate.oracle_calls
+
+
+def test_a_line_search_goes_on_from_its_dual_point():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(60, 4)), rng.integers(3, size=60)
+    settings = {"solver": "line-search", "tol": 1e-3, "max_iter": 20_000, "keep_planes": True}
+    first = mm.train(mm.models.Multiclass(3), X, y, 0.1, **settings)
+    again = mm.train(mm.models.Multiclass(3), X, y, 0.1, planes=first.planes, **settings)
+    assert len(again.history) <= 3
+    smaller = mm.train(mm.models.Multiclass(3), X, y, 0.05, planes=first.planes, **settings)
+    assert smaller.certificate.converged
+
+
+SOLVERS = ["one-slack", "n-slack", "line-search"]
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """A problem, and the planes that each solver kept of it."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(20, 4)), rng.integers(3, size=20)
+    planes = {
+        solver: mm.train(mm.models.Multiclass(3), X, y, solver=solver, tol=0.1, keep_planes=True).planes
+        for solver in SOLVERS
+    }
+    return X, y, planes
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("X differ", lambda X, y: {"X": X + 1}),
+        ("Y differ", lambda X, y: {"Y": (y + 1) % 3}),
+        ("X and Y differ", lambda X, y: {"X": X[:10], "Y": y[:10]}),
+        ("X and Y differ", lambda X, y: {"X": np.vstack([X, X]), "Y": np.append(y, y)}),
+        ("model and X differ", lambda X, y: {"X": X[:, :2]}),
+        ("sample_weight differ", lambda X, y: {"sample_weight": np.arange(20.0)}),
+        ("rescaling differ", lambda X, y: {"rescaling": "slack"}),
+        ("model differ", lambda X, y: {"model": mm.models.Multiclass(4)}),
+        ("model differ", lambda X, y: {"model": mm.models.Multiclass(3, cost=2.0)}),
+        ("model and X and Y differ", lambda X, y: {"model": mm.models.Chain(3), "X": [X], "Y": [y]}),
+        ("model and Y differ", lambda X, y: {"model": mm.models.Binary(), "Y": np.where(y > 0, 1, -1)}),
+    ],
+)
+def test_planes_of_another_problem_are_refused(solver, text, change, kept):
+    X, y, planes = kept
+    given = {"model": mm.models.Multiclass(3), "X": X, "Y": y} | change(X, y)
+    with pytest.raises(ValueError, match=f"planes belong to another problem: {text} from"):
+        mm.train(**given, solver=solver, planes=planes[solver])
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_planes_of_another_solver_are_refused(solver, kept):
+    X, y, planes = kept
+    for other in set(SOLVERS) - {solver}:
+        with pytest.raises(ValueError, match=f"from solver '{other}'; solver '{solver}' cannot"):
+            mm.train(mm.models.Multiclass(3), X, y, solver=solver, planes=planes[other])
+
+
+def test_a_model_may_be_trained_again_from_its_own_planes(kept):
+    X, y, _ = kept
+    for data in (X, sp.csr_array(X), X.tolist()):
+        model, planes = mm.models.Multiclass(3), None
+        for C in (1.0, 2.0, 0.5):
+            solution = mm.train(model, data, y, C, planes=planes, keep_planes=True)
+            planes = solution.planes
+            if sp.issparse(data):
+                data.sum_duplicates()  # which scipy remembers
+        cold = mm.train(mm.models.Multiclass(3), data, y, 0.5)
+        assert solution.certificate.primal == pytest.approx(cold.certificate.primal, rel=2e-3)
+
+
+def test_planes_are_not_kept_of_what_cannot_be_told_apart():
+    class Local(mm.Model):
+        n_features = 1
+
+        def __init__(self):
+            self.scale = lambda x: x  # has no pickle
+
+        def joint_feature(self, x, y):
+            return [float(self.scale(x) * y)]
+
+        def loss(self, y_true, y):
+            return float(y_true != y)
+
+        def outputs(self, x):
+            return [0, 1]
+
+    assert mm.train(Local(), [1.0, -1.0], [1, 0]).planes is None
+    with pytest.raises(ValueError, match="model has none"):
+        mm.train(Local(), [1.0, -1.0], [1, 0], keep_planes=True)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_planes_of_another_kind_are_refused(solver):
+    with pytest.raises(TypeError, match=f"must come from a Solution of solver '{solver}'"):
+        mm.train(mm.models.Binary(), np.eye(2), [-1, 1], solver=solver, planes=5)
