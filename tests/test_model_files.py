@@ -11,10 +11,9 @@ from safetensors.numpy import load_file, save_file
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
-from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM, StructuralSVM
+from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM, StructuralSVM, load
 from maxmargin.files import model_file
 from maxmargin.files._plain_values import Decoder, Encoder
-from maxmargin.files.model_file import load
 from maxmargin.model import Model
 
 X_IRIS, Y_IRIS = load_iris(return_X_y=True)

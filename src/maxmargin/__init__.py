@@ -13,8 +13,7 @@ from maxmargin.result import Certificate, Solution
 from maxmargin.train import train
 
 if TYPE_CHECKING:
-    from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM, StructuralSVM
-    from maxmargin.files.model_file import load
+    from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM, StructuralSVM, load
 
 __version__ = "0.1.0"
 
@@ -24,7 +23,7 @@ _LAZY = {
     "ChainSVM": "maxmargin.estimators",
     "MulticlassSVM": "maxmargin.estimators",
     "StructuralSVM": "maxmargin.estimators",
-    "load": "maxmargin.files.model_file",
+    "load": "maxmargin.estimators",
 }
 
 __all__ = [

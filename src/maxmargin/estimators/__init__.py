@@ -1,8 +1,9 @@
 """The scikit-learn face: parameters, validation, label encoding and fitted attributes, one file per estimator."""
 
+from maxmargin.estimators._base import load
 from maxmargin.estimators.binary import BinarySVM
 from maxmargin.estimators.chain import ChainSVM
 from maxmargin.estimators.multiclass import MulticlassSVM
 from maxmargin.estimators.structural import StructuralSVM
 
-__all__ = ["BinarySVM", "ChainSVM", "MulticlassSVM", "StructuralSVM"]
+__all__ = ["BinarySVM", "ChainSVM", "MulticlassSVM", "StructuralSVM", "load"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +15,8 @@ from sklearn.base import BaseEstimator
 
 from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer, is_number
 from maxmargin._warm_start import Planes
-from maxmargin.files.model_file import save
+from maxmargin.files import model_file
+from maxmargin.model import Model
 from maxmargin.models._linear import check_cost_matrix
 from maxmargin.problem import FloatArray
 from maxmargin.result import Certificate, Solution
@@ -22,7 +24,7 @@ from maxmargin.solvers import make_solver
 from maxmargin.train import Trainable, train
 
 
-class MaxMarginEstimator(BaseEstimator):  # type: ignore[misc]
+class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """The parameters and fitted attributes of every estimator; see the subclasses for their meaning."""
 
     n_iter_: int
@@ -72,7 +74,10 @@ class MaxMarginEstimator(BaseEstimator):  # type: ignore[misc]
         path : str or path
             Where to write; an existing file is replaced.
         """
-        save(self, path)
+        if _STORABLE.get(type(self).__name__) is not type(self):
+            known = ", ".join(_STORABLE)
+            raise ValueError(f"{type(self).__name__} cannot be saved: model files hold {known}. Pickle it instead.")
+        model_file.save(self, path)
 
     def _check_parameters(self, abilities: frozenset[str]) -> None:
         """Refuse what training would refuse, before any work on the data."""
@@ -114,13 +119,13 @@ class MaxMarginEstimator(BaseEstimator):  # type: ignore[misc]
         """Leave the planes out: they may be many times larger than the model."""
         return {key: value for key, value in super().__getstate__().items() if key != "_warm"}
 
+    @abstractmethod
     def _fitted_state(self) -> dict[str, Any]:
         """Return what a model file must hold beyond parameters and certificate: plain values and arrays."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _restore(self, state: dict[str, Any]) -> None:
         """Take back what :meth:`_fitted_state` gave; raise ValueError or KeyError if it does not fit together."""
-        raise NotImplementedError
 
     @classmethod
     def _from_file(
@@ -132,6 +137,52 @@ class MaxMarginEstimator(BaseEstimator):  # type: ignore[misc]
         estimator.history_ = []
         estimator._restore(state)
         return estimator
+
+
+# The estimators that a model file may name.
+_STORABLE: dict[str, type[MaxMarginEstimator]] = {}
+
+_Kind = TypeVar("_Kind", bound=MaxMarginEstimator)
+
+
+def storable(kind: type[_Kind]) -> type[_Kind]:
+    """Enter an estimator into the table of those that :func:`load` knows; a decorator."""
+    _STORABLE[kind.__name__] = kind
+    return kind
+
+
+def load(path: str | os.PathLike[str], *, model: Model | None = None) -> MaxMarginEstimator:
+    """Read an estimator that was written by its ``save``.
+
+    Parameters
+    ----------
+    path : str or path
+        A model file.
+    model : Model, optional
+        For a file of a :class:`StructuralSVM` only: an instance of the class it was trained with, which the file cannot
+        hold. What ``initialize`` had set is restored from the file.
+
+    Returns
+    -------
+    BinarySVM, MulticlassSVM, ChainSVM or StructuralSVM
+        The fitted estimator. Its predictions are those of the one that was saved; ``history_`` is empty.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a model file, is damaged, or was written by a later version.
+
+    Examples
+    --------
+    >>> import tempfile, maxmargin as mm
+    >>> svm = mm.BinarySVM().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     svm.save(f"{folder}/svm.mm")
+    ...     again = mm.load(f"{folder}/svm.mm")
+    >>> again.predict([[2.0]]).tolist()
+    ['yes']
+    """
+    return model_file.load(path, _STORABLE, model)
 
 
 def _seed(random_state: Any) -> int | np.random.Generator | None:

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from maxmargin.estimators._base import loss_matrix
+from maxmargin.estimators._base import loss_matrix, storable
 from maxmargin.estimators._linear import LinearClassifier
 from maxmargin.models._linear import LinearModel
 from maxmargin.models.binary import Binary
 
 
+@storable
 class BinarySVM(LinearClassifier):
     r"""A linear support vector machine for two classes, trained to a certified gap.
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import effective_n_jobs
-from maxmargin.estimators._base import MaxMarginEstimator, check_known, loss_table
+from maxmargin.estimators._base import MaxMarginEstimator, check_known, loss_table, storable
 from maxmargin.estimators._sequence_data import (
     check_hashable,
     check_legal,
@@ -26,6 +26,7 @@ from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray
 
 
+@storable
 class ChainSVM(MaxMarginEstimator):
     r"""A first-order chain for labelling the tokens of sequences: a hidden Markov SVM.
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.estimators._base import loss_matrix
+from maxmargin.estimators._base import loss_matrix, storable
 from maxmargin.estimators._linear import LinearClassifier
 from maxmargin.models._linear import LinearModel
 from maxmargin.models.multiclass import Multiclass
 
 
+@storable
 class MulticlassSVM(LinearClassifier):
     r"""A linear support vector machine for any number of classes, trained jointly (Crammer and Singer).
 

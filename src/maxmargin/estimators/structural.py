@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import effective_n_jobs
-from maxmargin.estimators._base import MaxMarginEstimator
+from maxmargin.estimators._base import MaxMarginEstimator, storable
 from maxmargin.model import Model
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray
 
 
+@storable
 class StructuralSVM(MaxMarginEstimator):
     r"""The scikit-learn estimator of a model written in Python.
 

@@ -4,7 +4,8 @@
                             the rest: JSON with format version, class, parameters, fitted state, certificate, versions
 
 One entry, because safetensors writes several in random order, and equal models should be equal files.
-Nothing is executed on reading: the class is looked up in a fixed table and values are decoded by `_plain_values`.
+Nothing is executed on reading: the class is looked up in the table that the caller gives, and values are decoded by
+`_plain_values`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import secrets
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +29,32 @@ from safetensors.numpy import save_file
 from maxmargin.files._plain_values import DTYPES, Decoder, Encoder
 from maxmargin.result import Certificate
 
-if TYPE_CHECKING:
-    from maxmargin.estimators._base import MaxMarginEstimator
-    from maxmargin.model import Model
-
 FORMAT_VERSION = 1
 
 _LIBRARIES = ("maxmargin", "numpy", "scipy", "scikit-learn", "safetensors")
 
 
-def save(estimator: MaxMarginEstimator, path: str | os.PathLike[str]) -> None:
+class Storable(Protocol):
+    """What a file asks of an estimator."""
+
+    certificate_: Certificate
+    n_iter_: int
+
+    def get_params(self, deep: bool = ...) -> dict[str, Any]:
+        """Return the parameters."""
+
+    def _fitted_state(self) -> dict[str, Any]: ...
+
+    @classmethod
+    def _from_file(
+        cls, parameters: dict[str, Any], certificate: Certificate, n_iter: int, state: dict[str, Any]
+    ) -> Self: ...
+
+
+Stored = TypeVar("Stored", bound=Storable)
+
+
+def save(estimator: Storable, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to one file.
 
     The file is written beside and renamed, so that ``path`` never holds half a model. The history and the planes of a
@@ -46,7 +63,7 @@ def save(estimator: MaxMarginEstimator, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : BinarySVM, MulticlassSVM, ChainSVM or StructuralSVM
+    estimator : Storable
         A fitted estimator.
     path : str or path
         Where to write; an existing file is replaced.
@@ -56,9 +73,6 @@ def save(estimator: MaxMarginEstimator, path: str | os.PathLike[str]) -> None:
     ValueError
         If a parameter, a label or a feature name is of a type that a file cannot hold.
     """
-    name = type(estimator).__name__
-    if _estimators().get(name) is not type(estimator):
-        raise ValueError(f"{name} cannot be saved: model files hold {', '.join(_estimators())}. Pickle it instead.")
     encoder = Encoder()
     state = estimator._fitted_state()
     parameters = estimator.get_params(deep=False)
@@ -68,7 +82,7 @@ def save(estimator: MaxMarginEstimator, path: str | os.PathLike[str]) -> None:
     try:
         header = {
             "version": FORMAT_VERSION,
-            "class": name,
+            "class": type(estimator).__name__,
             "parameters": {key: encoder.encode(value, f"parameter {key}") for key, value in parameters.items()},
             "fitted": {key: encoder.encode(value, key) for key, value in state.items()},
             "certificate": {
@@ -87,43 +101,29 @@ def save(estimator: MaxMarginEstimator, path: str | os.PathLike[str]) -> None:
     _write(Path(path), text, encoder.arrays)
 
 
-def load(path: str | os.PathLike[str], *, model: Model | None = None) -> MaxMarginEstimator:
-    """Read an estimator that was written by its ``save``.
+def load(path: str | os.PathLike[str], classes: Mapping[str, type[Stored]], model: Any = None) -> Stored:
+    """Read an estimator that :func:`save` wrote.
 
     Parameters
     ----------
     path : str or path
         A model file.
+    classes : mapping of str to class
+        The estimators it may hold, by name. No other class is looked for anywhere.
     model : Model, optional
-        For a file of a :class:`StructuralSVM` only: an instance of the class it was trained with, which the file cannot
-        hold. What ``initialize`` had set is restored from the file.
-
-    Returns
-    -------
-    BinarySVM, MulticlassSVM, ChainSVM or StructuralSVM
-        The fitted estimator. Its predictions are those of the one that was saved; ``history_`` is empty.
+        What the file of an estimator with a ``model`` parameter cannot hold.
 
     Raises
     ------
     ValueError
         If the file is not a model file, is damaged, or was written by a later version.
-
-    Examples
-    --------
-    >>> import tempfile, maxmargin as mm
-    >>> svm = mm.BinarySVM().fit([[0.0], [1.0]], ["no", "yes"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     svm.save(f"{folder}/svm.mm")
-    ...     again = mm.load(f"{folder}/svm.mm")
-    >>> again.predict([[2.0]]).tolist()
-    ['yes']
     """
     name = os.fspath(path)
     text, arrays = _read(path)
     try:
         header = json.loads(text)
         _check_version(header, name)
-        kind = _estimators().get(header["class"])
+        kind = classes.get(header["class"])
         if kind is None:
             raise ValueError(f"it holds a {header['class']!r}, which this version does not know")
         decoder = Decoder(arrays)
@@ -144,13 +144,6 @@ def load(path: str | os.PathLike[str], *, model: Model | None = None) -> MaxMarg
 
 class _Mismatch(Exception):
     """The file is in order, but not for this call."""
-
-
-def _estimators() -> dict[str, type[MaxMarginEstimator]]:
-    """Return the classes a file may name; imported late because their module imports this one."""
-    from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM, StructuralSVM
-
-    return {cls.__name__: cls for cls in (BinarySVM, MulticlassSVM, ChainSVM, StructuralSVM)}
 
 
 def _check_version(header: Any, name: str) -> None:
