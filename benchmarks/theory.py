@@ -1,4 +1,4 @@
-"""What the theory of the 1-slack method promises, on Covertype (CP, section 5.4 to 5.6).
+"""What the theory of the 1-slack method promises, on Covertype (Joachims, Finley and Yu 2009, sections 5.4 to 5.6).
 
     min_w  ½‖w‖² + (C'/n) Σ_i max_y [100·[y ≠ y_i] − w·(Ψ_i(y_i) − Ψ_i(y))]        C' = 100,000, ε = 0.1
 

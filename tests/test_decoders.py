@@ -272,7 +272,8 @@ def test_the_slack_rescaled_chain_search_equals_enumeration_on_10000_cases():
 
 
 def test_the_slack_search_finds_outputs_below_the_hull_of_loss_and_score():
-    # Losses 1, 5, 10 with 1 + s = 10, 5, 1 (ALGORITHMS, CP): margin searches with scaled losses never see the middle.
+    # Losses 1, 5, 10 with 1 + s = 10, 5, 1: the middle one is best, 25 against 10, and below the line from the first to the
+    # last, so that a margin search with losses scaled by any factor never finds it.
     cost = np.array([[0.0, 1.0, 5.0, 10.0], [1.0, 0, 0, 0], [1.0, 0, 0, 0], [1.0, 0, 0, 0]])
     X, Y = [np.ones((1, 1))], [np.array([0])]
     coef = np.array([[0.0], [9.0], [4.0], [0.0]])

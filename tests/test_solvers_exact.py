@@ -1,6 +1,6 @@
 """Solvers against the reference on problems small enough to enumerate, and what their options change.
 
-The contract (DESIGN, section 4): D ≤ optimum ≤ P in every record of every history; one-slack and n-slack reach the
+What every solver promises: D ≤ optimum ≤ P in every record of every history; one-slack and n-slack reach the
 optimum to 1e-6, line-search to 1e-3; the certificate belongs to the weights returned.
 """
 

@@ -1,4 +1,4 @@
-// The oracle cache (CP, section 5; SVM-struct's -w 4): the most recently used planes of each example.
+// The oracle cache (Joachims, Finley and Yu 2009, section 4; SVM-struct's -w 4): the most recently used planes of each example.
 //
 // A cut can be composed from the caches alone. Two products are kept per plane, with the latest weights w it was valued at
 // and with an anchor point, so that the best cached planes anywhere on the line through the two cost no scoring.

@@ -1,4 +1,4 @@
-// Two classes, Ψ(x, y) = ½ y x with y = ±1 (CP, section 2; SVM-perf). Codes: −1 or +1. One label column, no table.
+// Two classes, Ψ(x, y) = ½ y x with y = ±1 (Joachims, Finley and Yu 2009, section 5; SVM-perf). Codes: −1 or +1. One label column, no table.
 #pragma once
 
 #include "structures/structure.hpp"

@@ -1,4 +1,4 @@
-// One of k classes, Ψ(x, y) = x ⊗ e_y (Crammer-Singer; CP, section 2). Codes: the class number. No table.
+// One of k classes, Ψ(x, y) = x ⊗ e_y (Crammer and Singer 2001). Codes: the class number. No table.
 #pragma once
 
 #include "structures/structure.hpp"

@@ -1,4 +1,4 @@
-"""Two classes: Ψ(x, y) = ½ y x with y = ±1 (CP, section 2; the problem of SVM-perf and LIBLINEAR -s 3)."""
+"""Two classes: Ψ(x, y) = ½ y x with y = ±1 (the problem of SVM-perf and LIBLINEAR -s 3)."""
 
 from __future__ import annotations
 

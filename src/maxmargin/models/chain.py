@@ -1,4 +1,4 @@
-"""Label sequences: Ψ = Σ_t x_t ⊗ e_{y_t} + transition counts, Hamming loss (CP, section 2; SVM-hmm)."""
+"""Label sequences: Ψ = Σ_t x_t ⊗ e_{y_t} + transition counts, Hamming loss (Altun et al. 2003; SVM-hmm)."""
 
 from __future__ import annotations
 

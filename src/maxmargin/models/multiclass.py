@@ -1,4 +1,4 @@
-"""One of k classes: Ψ(x, y) = x ⊗ e_y (Crammer and Singer; CP, section 2)."""
+"""One of k classes: Ψ(x, y) = x ⊗ e_y (Crammer and Singer 2001)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Line-search training of the 1-slack problem (CP, section 3.2).
+"""Line-search training of the 1-slack problem (Joachims, Finley and Yu 2009, section 3.2).
 
     min_w  ½‖w‖² + C max_k (c_k − w·g_k)₊         over all cuts (c, g), sums of one plane of each example
 

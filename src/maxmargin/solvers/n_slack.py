@@ -1,13 +1,14 @@
-"""The n-slack cutting-plane method (CP, Algorithms 1 and 2): a working set of planes for each example.
+"""The n-slack cutting-plane method (Joachims, Finley and Yu 2009, Algorithms 1 and 2): a working set of planes for each example.
 
     hinge           min_w  ½‖w‖² + Σ_i C_i ξ_i      Δ_ip − w·ψ_ip ≤ ξ_i for all planes p of the working sets, ξ ≥ 0
     squared hinge   ξ_i² in place of ξ_i
 
 Examples are visited in turn; the most violated plane of each joins its working set if it asks for more than ξ_i + ε. The QP
 over all working sets is solved again after ``batch_size`` new planes, warm-started, until its gap is at most Σ C_i ε/10. Block
-coordinate ascent takes one example's planes at a time, exactly (the block problem of SDM): sweeps over all examples alternate
-with sweeps over those that still move, a small part of them. Where these crawl, because many examples pull at few weights,
-all planes with α > 0 are moved together by conjugate gradients. Planes whose α stayed 0 for ``prune_after`` QPs are dropped.
+coordinate ascent takes one example's planes at a time, exactly (the block problem of Balamurugan et al. 2011): sweeps over all
+examples alternate with sweeps over those that still move, a small part of them. Where these crawl, because many examples pull
+at few weights, all planes with α > 0 are moved together by conjugate gradients. Planes whose α stayed 0 for ``prune_after`` QPs
+are dropped.
 A whole sweep over the oracle that adds nothing proves that no plane is violated by more than ε; with ``epsilon`` given the
 training then ends, under ``tol`` ε is reduced until the gap is small enough.
 """

@@ -1,4 +1,4 @@
-"""The 1-slack cutting-plane method (CP, Algorithms 3 and 4).
+"""The 1-slack cutting-plane method (Joachims, Finley and Yu 2009, Algorithms 3 and 4).
 
     min_w  ½‖w‖² + C max_k (c_k − w·g_k)₊        over cuts (c, g) = Σ_i s_i (Δ_i, ψ_i), one plane of each example
 
@@ -6,7 +6,7 @@
 
 Each iteration solves the QP over the cuts so far, asks for the most violated plane of every example at the new w, and adds
 the cut they sum to. Cuts are sums here where the paper has means: its C' and ξ are n·C and ξ/n, and ``epsilon`` counts as in
-the paper. Rules of the paper, section 5: warm-started QP of adaptive precision; cuts whose α stayed 0 for ``prune_after`` QPs are
+the paper. Rules of the paper, section 4: warm-started QP of adaptive precision; cuts whose α stayed 0 for ``prune_after`` QPs are
 dropped; a cut is first composed from cached planes, and only if that one is not violated enough the oracle is asked. Only a
 cut from the oracle can end the training.
 
