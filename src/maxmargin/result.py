@@ -31,6 +31,12 @@ class Certificate:
         Whether the stopping rule was met (rather than max_iter, max_time or an interrupt).
     message : str
         Why training stopped.
+
+    Examples
+    --------
+    >>> import maxmargin as mm
+    >>> print(mm.Certificate(primal=2.0, dual=1.99, oracle_calls=50, message="the stopping rule was met"))
+    primal 2, dual 1.99, gap 0.01 (5.00e-03 of the primal), 50 oracle calls, exact, converged: the stopping rule was met
     """
 
     primal: float
@@ -53,13 +59,15 @@ class Certificate:
         return self.gap / self.primal if self.primal > 0.0 else 0.0
 
     def __str__(self) -> str:
+        bounds = f"primal {self.primal:.8g}, "
         if self.dual is None or self.gap is None:
-            return f"primal {self.primal:.8g}, no dual ({self.message})"
+            bounds += "no dual"
+        else:
+            bounds += f"dual {self.dual:.8g}, gap {self.gap:.3g} ({self.relative_gap:.2e} of the primal)"
         quality = "exact" if self.exact else "not verified"
-        return (
-            f"primal {self.primal:.8g}, dual {self.dual:.8g}, gap {self.gap:.3g} "
-            f"({self.relative_gap:.2e} of the primal), {self.oracle_calls} oracle calls, {quality}"
-        )
+        end = "converged" if self.converged else "not converged"
+        reason = f": {self.message}" if self.message else ""
+        return f"{bounds}, {self.oracle_calls} oracle calls, {quality}, {end}{reason}"
 
 
 @dataclass

@@ -66,7 +66,9 @@ def train(
     model : Model or built-in model
         What is trained: a subclass of :class:`maxmargin.Model` or one of :mod:`maxmargin.models`.
     X, Y : sequences
-        Inputs and true outputs, as the model takes them.
+        Inputs and true outputs, as the model takes them. Built-in models take numbers for labels, where the estimators take
+        anything: ``Binary`` rows and −1 or +1, ``Multiclass`` rows and 0 … k − 1, ``Chain`` a list of matrices (or
+        :class:`maxmargin.models.Sequences`) and a list of arrays of 0 … k − 1, one number for each row.
     C : float, default 1.0
         Weight of the sum of slacks (not their mean: other tools' C' is n·C).
     solver : str, default "auto"
@@ -108,8 +110,23 @@ def train(
     >>> import numpy as np
     >>> import maxmargin as mm
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    >>> solution = mm.train(mm.models.Multiclass(3), X, [0, 1, 2], C=10.0)
+    >>> model = mm.models.Multiclass(3)
+    >>> solution = mm.train(model, X, [0, 1, 2], C=10.0)
     >>> solution.certificate.relative_gap <= 1e-3
+    True
+    >>> model.predict(X, solution.w).tolist()
+    [0, 1, 2]
+
+    ``w`` is one vector in the core's layout; ``blocks`` names its parts.
+
+    >>> model.blocks(solution.w)["coef"].shape  # classes × features
+    (3, 2)
+
+    Training again with another C goes faster from the planes of the first run:
+
+    >>> first = mm.train(model, X, [0, 1, 2], C=1.0, keep_planes=True)
+    >>> second = mm.train(model, X, [0, 1, 2], C=10.0, planes=first.planes)
+    >>> second.certificate.converged
     True
     """
     _check_model(model)

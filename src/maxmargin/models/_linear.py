@@ -63,9 +63,18 @@ class LinearModel(ABC):
         return self.n_features * _core.padded_labels(self._rows) + table
 
     def blocks(self, w: FloatArray) -> dict[str, NDArray[np.float64]]:
-        """Name the parts of a weight vector: ``coef`` (labels × features) and the table's blocks, as views.
+        """Name the parts of a weight vector, as views: writing to one writes to ``w``.
 
-        Writing to a view writes to ``w``.
+        Parameters
+        ----------
+        w : array of shape (n_weights,)
+            ``Solution.w`` of this model, which must have been trained or given ``n_features``.
+
+        Returns
+        -------
+        dict of str to array
+            ``coef``, labels × features (one row for ``Binary``); for ``Chain`` also ``transition``, from × to, and with
+            ``ends`` the weights ``start`` and ``stop`` of first and last labels.
         """
         stride = _core.padded_labels(self._rows)
         start = self.n_features * stride
@@ -77,7 +86,7 @@ class LinearModel(ABC):
         return parts
 
     def join(self, **blocks: ArrayLike) -> FloatArray:
-        """Return the weight vector with the given blocks; the inverse of :meth:`blocks`."""
+        """Return the weight vector with the given blocks, the inverse of :meth:`blocks`; blocks left out are 0."""
         w = np.zeros(self.n_weights)
         views = self.blocks(w)
         for name, value in blocks.items():

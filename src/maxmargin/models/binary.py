@@ -23,6 +23,16 @@ class Binary(LinearModel):
         Δ(true, predicted), classes in the order −1, +1; 0/1 by default.
     nonnegative : mapping, optional
         ``{"coef": mask}``: weights that must stay ≥ 0.
+
+    Examples
+    --------
+    >>> import maxmargin as mm
+    >>> model = mm.models.Binary()
+    >>> solution = mm.train(model, [[1.0, 0.0], [0.0, 1.0]], [-1, 1])
+    >>> model.blocks(solution.w)["coef"].shape  # one row of features; a positive score means +1
+    (1, 2)
+    >>> model.predict([[0.0, 3.0]], solution.w).tolist()
+    [1]
     """
 
     def __init__(self, cost: ArrayLike | None = None, nonnegative: Mapping[str, ArrayLike] | None = None) -> None:

@@ -44,6 +44,19 @@ class Chain(LinearModel):
         Transitions no output may contain, in training or prediction.
     nonnegative : mapping, optional
         ``{"coef": mask, "transition": mask, …}``: weights that must stay ≥ 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import maxmargin as mm
+    >>> X = [np.eye(4)[[0, 1, 2]], np.eye(4)[[3, 2]]]  # two sequences, of three rows and of two
+    >>> Y = [[0, 1, 2], [1, 2]]  # a label number for each row
+    >>> model = mm.models.Chain(3, ends=True)
+    >>> solution = mm.train(model, X, Y, C=10.0)
+    >>> {name: block.shape for name, block in model.blocks(solution.w).items()}
+    {'coef': (3, 4), 'transition': (3, 3), 'start': (3,), 'stop': (3,)}
+    >>> [labels.tolist() for labels in model.predict(X, solution.w)]
+    [[0, 1, 2], [1, 2]]
     """
 
     cheap_oracle = False

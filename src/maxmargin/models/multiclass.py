@@ -32,6 +32,17 @@ class Multiclass(LinearModel):
         Δ(true, predicted), or one number for every mistake; 1 by default.
     nonnegative : mapping, optional
         ``{"coef": mask}``: weights that must stay ≥ 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import maxmargin as mm
+    >>> model = mm.models.Multiclass(3)
+    >>> solution = mm.train(model, np.eye(3), [0, 1, 2])
+    >>> model.blocks(solution.w)["coef"].shape  # classes × features
+    (3, 3)
+    >>> model.predict(np.eye(3)[[2]], solution.w).tolist()
+    [2]
     """
 
     def __init__(
