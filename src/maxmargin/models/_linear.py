@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
+from maxmargin.models._features import as_features, check_values, core_features, fits_float
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
 
 # The core pads rows of labels, in 32-bit integers.
@@ -92,6 +93,30 @@ class LinearModel(ABC):
         for name, value in blocks.items():
             views[name][...] = value
         return w
+
+    def _problem(
+        self, X: Any, structure: _core.Structure, sample_weight: ArrayLike | None, rescaling: str, n_jobs: int
+    ) -> LinearProblem:
+        """Join checked features and the structure of their outputs."""
+        weights = check_sample_weight(sample_weight, structure.n_examples)
+        self.n_features = X.shape[1]
+        return LinearProblem(
+            _core.LinearSpace(core_features(X), structure, rescaling),
+            weights,
+            self._nonnegative_ids(),
+            n_jobs,
+            cheap_oracle=self.cheap_oracle,
+            fits_float=fits_float(X),
+        )
+
+    def _predict_rows(
+        self, X: Any, w: ArrayLike, n_jobs: int, structure_of: Callable[[int], _core.Structure]
+    ) -> NDArray[np.int32]:
+        """Return each row's best label; ``structure_of(n)`` is that of n rows without truth."""
+        X = as_features(X)
+        check_values(X)
+        weights = self._checked_weights(w, X.shape[1])
+        return _core.LinearSpace(core_features(X), structure_of(X.shape[0]), "margin").predict(weights, n_jobs)
 
     def _checked_weights(self, w: ArrayLike, n_features: int) -> FloatArray:
         """Return w as the core takes it, after checking that it has a weight for each label of so many features."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin.models._features import as_features, check_values, core_features, fits_float
-from maxmargin.models._linear import LinearModel, check_cost_matrix, check_sample_weight
+from maxmargin.models._features import as_features, check_values
+from maxmargin.models._linear import LinearModel, check_cost_matrix
 from maxmargin.problem import LinearProblem
 
 
@@ -63,18 +63,9 @@ class Binary(LinearModel):
         check_values(X)
         y = np.ascontiguousarray(given, dtype=np.int32)
         cost = check_cost_matrix(self.cost if self.cost is not None else 1.0 - np.eye(2), 2)
-        self.n_features = X.shape[1]
         structure = _core.Binary(len(y), y, cost[0, 1], cost[1, 0])
-        space = _core.LinearSpace(core_features(X), structure, rescaling)
-        weights = check_sample_weight(sample_weight, len(y))
-        return LinearProblem(
-            space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle, fits_float=fits_float(X)
-        )
+        return self._problem(X, structure, sample_weight, rescaling, n_jobs)
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return the sign of each row's score; 0 counts as −1."""
-        X = as_features(X)
-        check_values(X)
-        weights = self._checked_weights(w, X.shape[1])
-        space = _core.LinearSpace(core_features(X), _core.Binary(X.shape[0], None), "margin")
-        return space.predict(weights, n_jobs)
+        return self._predict_rows(X, w, n_jobs, lambda n: _core.Binary(n, None))

@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
 from maxmargin._parameters import check_bool, is_integer
-from maxmargin.models._features import core_features, fits_float
+from maxmargin.models._features import core_features
 from maxmargin.models._linear import (
     LinearModel,
     as_numbers,
     check_cost_matrix,
     check_n_labels,
-    check_sample_weight,
     label_numbers,
 )
 from maxmargin.models._sequences import Sequences
@@ -96,18 +95,8 @@ class Chain(LinearModel):
         self._check_legal(y, data, forbidden)
         cost, weight = self._loss(y, data)
         step = _common_step(cost, weight, y) if rescaling == "slack" else 0.0
-        self.n_features = data.rows.shape[1]
         structure = _core.Chain(data.offsets, self.n_labels, self.ends, y, forbidden, cost, weight, step)
-        space = _core.LinearSpace(core_features(data.rows), structure, rescaling)
-        weights = check_sample_weight(sample_weight, len(data))
-        return LinearProblem(
-            space,
-            weights,
-            self._nonnegative_ids(),
-            n_jobs,
-            cheap_oracle=self.cheap_oracle,
-            fits_float=fits_float(data.rows),
-        )
+        return self._problem(data.rows, structure, sample_weight, rescaling, n_jobs)
 
     def _label_numbers(self, Y: Any, data: Sequences) -> NDArray[np.int32]:
         """Return the labels of all tokens, after checking that every token has one."""

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin.models._features import as_features, check_values, core_features, fits_float
+from maxmargin.models._features import as_features, check_values
 from maxmargin.models._linear import (
     LinearModel,
     as_numbers,
     check_cost_matrix,
     check_n_labels,
-    check_sample_weight,
     label_numbers,
 )
 from maxmargin.problem import FloatArray, LinearProblem
@@ -69,13 +68,8 @@ class Multiclass(LinearModel):
             raise ValueError("X has no rows: training needs at least one example.")
         check_values(X)
         y = label_numbers(given, self.n_labels, lambda row: f"Y[{row}]")
-        self.n_features = X.shape[1]
         structure = _core.Multiclass(len(y), self.n_labels, y, self._cost_matrix())
-        space = _core.LinearSpace(core_features(X), structure, rescaling)
-        weights = check_sample_weight(sample_weight, len(y))
-        return LinearProblem(
-            space, weights, self._nonnegative_ids(), n_jobs, cheap_oracle=self.cheap_oracle, fits_float=fits_float(X)
-        )
+        return self._problem(X, structure, sample_weight, rescaling, n_jobs)
 
     def _cost_matrix(self) -> FloatArray | None:
         if self.cost is None:
@@ -87,8 +81,4 @@ class Multiclass(LinearModel):
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return each row's best class number."""
-        X = as_features(X)
-        check_values(X)
-        weights = self._checked_weights(w, X.shape[1])
-        space = _core.LinearSpace(core_features(X), _core.Multiclass(X.shape[0], self.n_labels, None), "margin")
-        return space.predict(weights, n_jobs)
+        return self._predict_rows(X, w, n_jobs, lambda n: _core.Multiclass(n, self.n_labels, None))
