@@ -350,6 +350,10 @@ LONG_CALLS = {
         lambda space, batch: cache_of(space, batch),
         lambda cache, space, batch: cache.improve(batch, np.zeros(1000, np.int64), np.zeros(space.n_weights)),
     ),
+    "reading a file": (
+        lambda space, batch: b"1 qid:1 1:0.5 2:0.25 3:1e-3\n" * 4_000_000,
+        lambda text, space, batch: _core.parse_sparse_text(text, "a file", "svmlight"),
+    ),
     "QP with non-negative weights": (
         lambda space, batch: nonnegative_qp(),
         lambda qp, space, batch: qp.solve(0.0),

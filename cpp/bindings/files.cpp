@@ -27,8 +27,7 @@ nb::tuple parse(nb::bytes text, const std::string& name, std::string_view dialec
     const std::string_view view(text.c_str(), text.size());
     maxmargin::SparseText parsed;
     try {
-        nb::gil_scoped_release release;
-        parsed = maxmargin::parse_sparse_text(view, options);
+        parsed = interruptible([&] { return maxmargin::parse_sparse_text(view, options); });
     } catch (const maxmargin::SparseTextError& error) {
         const std::string place = name + ":" + std::to_string(error.line) + ":" + std::to_string(error.column);
         throw nb::value_error((place + ": " + error.what()).c_str());
@@ -48,12 +47,10 @@ nb::bytes format(Array1<double> targets, Array1<std::int64_t> qids, Array1<std::
         is_consistent = indptr.data()[row] <= indptr.data()[row + 1];
     }
     if (!is_consistent) throw nb::value_error("the arrays do not describe rows in compressed form.");
-    std::string text;
-    {
-        nb::gil_scoped_release release;
-        text = maxmargin::format_sparse_text<Real>(as_span(targets), as_span(qids), as_span(indptr), as_span(indices),
+    const std::string text = interruptible([&] {
+        return maxmargin::format_sparse_text<Real>(as_span(targets), as_span(qids), as_span(indptr), as_span(indices),
                                                    as_span(values));
-    }
+    });
     return nb::bytes(text.data(), text.size());
 }
 

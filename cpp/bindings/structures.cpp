@@ -81,7 +81,10 @@ void bind_features(nb::module_& m) {
         .def(
             "__init__",
             [](Features* self, Array1<int64_t> indptr, Array1<int32_t> indices, std::optional<Array1<float>> values32, OptionalDoubles values64, int64_t n_features) {
-                check_rows(as_span(indptr), as_span(indices), n_features);
+                {
+                    nb::gil_scoped_release release;
+                    check_rows(as_span(indptr), as_span(indices), n_features);
+                }
                 const auto nnz = static_cast<int64_t>(indices.shape(0));
                 require(!values32 || !values64, "values are given twice, as float and as double.");
                 if (values32) require_length("values", values32->shape(0), nnz);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <system_error>
 
+#include "threads/parallel.hpp"
+
 namespace maxmargin {
 namespace {
 
@@ -62,6 +64,7 @@ public:
             const auto left = static_cast<std::size_t>(end - position);
             const auto* newline = static_cast<const char*>(std::memchr(position, '\n', left));
             ++line_;
+            heartbeat();
             parse_line(position, newline ? newline : end);
             position = newline ? newline + 1 : end;
         }
@@ -220,6 +223,7 @@ std::string format_sparse_text(std::span<const double> targets, std::span<const 
     std::string out;
     out.reserve(indices.size() * 8 + targets.size() * 12);
     for (std::size_t row = 0; row < targets.size(); ++row) {
+        heartbeat();
         append_target(out, targets[row]);
         if (!qids.empty()) {
             out += " qid:";
