@@ -389,6 +389,28 @@ def test_long_calls_end_at_ctrl_c(name, long_planes):
     assert elapsed < 2.0, f"{elapsed:.2f} s"
 
 
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_an_interrupted_sum_leaves_nothing_to_the_next(is_counted):
+    n_rows, n_features = 10, 20_000
+    indptr = np.arange(0, n_rows * n_features + 1, n_features)
+    indices = np.tile(np.arange(n_features, dtype=np.int32), n_rows)
+    values = None if is_counted else np.full(len(indices), 0.1)
+    rows = _core.Features(indptr, indices, None, values, n_features)
+    space = _core.LinearSpace(rows, _core.Multiclass(n_rows, 2, np.zeros(n_rows, np.int32)), "margin")
+    few, many = planes_of(space), _core.PlaneBatch()
+    for _ in range(2000):
+        many.extend(few)
+    cuts = _core.CutSet(space.n_weights)
+    cuts.assemble(space, few, None)
+    expected = cuts.pending_at(np.arange(space.n_weights))
+    with alarm_after(0.01), pytest.raises(KeyboardInterrupt):
+        cuts.assemble(space, many, None)
+    assert not cuts.pending_at(np.arange(space.n_weights)).any()
+    assert cuts.pending_dot(np.ones(space.n_weights)) == cuts.pending_loss == 0.0
+    cuts.assemble(space, few, None)
+    np.testing.assert_array_equal(cuts.pending_at(np.arange(space.n_weights)), expected)
+
+
 def test_an_interrupted_insert_leaves_whole_working_sets(long_planes):
     space, batch = long_planes
     sets = working_sets(space)

@@ -65,25 +65,43 @@ std::vector<Number>& CutSet::empty_buffer() {
     else return make(sums_, counts_);
 }
 
+// add(k, sum) adds plane k to the sum, which becomes the pending cut.
+template <class Number, class Add>
+void CutSet::sum_planes(int64_t n_planes, Add&& add) {
+    constexpr int64_t planes_per_poll = 64;
+    std::vector<Number>& sum = empty_buffer<Number>();
+    pending_.loss = 0.0;
+    try {
+        for (int64_t k = 0; k < n_planes; ++k) {
+            if (k % planes_per_poll == 0) heartbeat();
+            add(k, sum.data());
+        }
+    } catch (const Interrupted&) {
+        // Half a sum is no cut, and the next one must not start from it.
+        std::fill(sum.begin(), sum.end(), Number{0});
+        pending_.loss = 0.0;
+        compress(sum);
+        throw;
+    }
+    compress(sum);
+}
+
 void CutSet::assemble(const PlaneSpace& space, const PlaneBatch& planes, const double* sample_weight) {
     const auto scratch = space.scratch();
     if (!sample_weight && space.has_counts()) {
-        std::vector<int32_t>& counts = empty_buffer<int32_t>();
-        for (int64_t k = 0; k < planes.size(); ++k) space.count(planes.examples[k], planes.code(k), counts.data(), *scratch);
-        pending_.loss = std::accumulate(planes.losses.begin(), planes.losses.end(), 0.0);
-        compress(counts);
+        sum_planes<int32_t>(planes.size(), [&](int64_t k, int32_t* counts) {
+            pending_.loss += planes.losses[k];
+            space.count(planes.examples[k], planes.code(k), counts, *scratch);
+        });
         return;
     }
-    std::vector<double>& sums = empty_buffer<double>();
-    pending_.loss = 0.0;
-    for (int64_t k = 0; k < planes.size(); ++k) {
+    sum_planes<double>(planes.size(), [&](int64_t k, double* sums) {
         const int32_t example = planes.examples[k];
         const double s = sample_weight ? sample_weight[example] : 1.0;
-        if (s == 0.0) continue;
+        if (s == 0.0) return;
         pending_.loss += s * planes.losses[k];
-        space.add(example, planes.code(k), planes.losses[k], s, sums.data(), *scratch);
-    }
-    compress(sums);
+        space.add(example, planes.code(k), planes.losses[k], s, sums, *scratch);
+    });
 }
 
 void CutSet::load(double loss, std::span<const double> sum) {

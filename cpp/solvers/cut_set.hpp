@@ -59,6 +59,8 @@ class CutSet {
 
     template <class Number>
     std::vector<Number>& empty_buffer();
+    template <class Number, class Add>
+    void sum_planes(int64_t n_planes, Add&& add);
     template <class Number>
     void compress(const std::vector<Number>& dense);
     template <class Number>
