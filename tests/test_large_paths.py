@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import random_problems
 import reference
 import scipy.sparse as sp
 from test_plane_arithmetic import native, random_model
@@ -36,7 +37,7 @@ def test_float32_searches_reach_the_reference_optimum(as_if_large, seed, kind, r
     rng = np.random.default_rng(seed)
     given = random_model(kind, rng)
     model, X, Y = native(given)
-    C, weights = 10.0 ** rng.uniform(-1, 1), reference.random_sample_weight(rng, given.n_examples)
+    C, weights = 10.0 ** rng.uniform(-1, 1), random_problems.random_sample_weight(rng, given.n_examples)
     if not weights.any():
         weights[:] = 1.0
     best = reference.solve(reference.planes(given, rescaling), C, sample_weight=weights)

@@ -5,7 +5,9 @@ The vectors come from ``reference.py``, which shares no code with the library; `
 
 import numpy as np
 import pytest
+import random_problems
 import reference
+import reference_models
 import scipy.sparse as sp
 
 from maxmargin import _core
@@ -20,10 +22,10 @@ pytestmark = pytest.mark.core
 def native(model, nonnegative=None, sparse=False):
     """The library's model for one of the reference's, with X and Y as it takes them."""
     as_matrix = sp.csr_matrix if sparse else np.asarray
-    if isinstance(model, reference.BinaryModel):
+    if isinstance(model, reference_models.BinaryModel):
         X = model.X if model.bias is None else np.column_stack([model.X, np.full(len(model.X), model.bias)])
         return Binary(cost=model.cost, nonnegative=nonnegative), as_matrix(X), model.y
-    if isinstance(model, reference.MulticlassModel):
+    if isinstance(model, reference_models.MulticlassModel):
         return Multiclass(model.n_labels, cost=model.cost, nonnegative=nonnegative), as_matrix(model.X), model.y
     assert model.start == model.stop
     chain = Chain(
@@ -39,7 +41,7 @@ def native(model, nonnegative=None, sparse=False):
 
 def to_native(native_model, model, vector):
     """A vector of the reference's layout in the library's."""
-    if isinstance(model, reference.ChainModel):
+    if isinstance(model, reference_models.ChainModel):
         return native_model.join(**model.blocks(vector))
     return native_model.join(coef=vector.reshape(-1, native_model.n_features))
 
@@ -50,7 +52,7 @@ def to_reference(native_model, w):
 
 
 def output_of(model, code):
-    return tuple(int(label) for label in code) if isinstance(model, reference.ChainModel) else int(code[0])
+    return tuple(int(label) for label in code) if isinstance(model, reference_models.ChainModel) else int(code[0])
 
 
 def explicit_planes(native_model, model, batch, rescaling):
@@ -77,12 +79,12 @@ def many_planes(problem, rng, rounds=12, scale=1.0):
 
 def random_model(name, rng):
     if name == "binary":
-        return reference.random_binary(rng, n_examples=8, with_cost=True)
+        return random_problems.random_binary(rng, n_examples=8, with_cost=True)
     if name == "multiclass":
-        return reference.random_multiclass(rng, n_examples=8, with_cost=True)
+        return random_problems.random_multiclass(rng, n_examples=8, with_cost=True)
     weighting = "label" if name == "chain with ends" else None
     ends = name == "chain with ends"
-    model = reference.random_chain(rng, 6, n_labels=3, max_length=6, start=ends, stop=ends, weighting=weighting)
+    model = random_problems.random_chain(rng, 6, n_labels=3, max_length=6, start=ends, stop=ends, weighting=weighting)
     if weighting:
         model.label_weight = rng.integers(1, 4, size=3) * 0.5
     return model
@@ -123,7 +125,7 @@ def test_products_and_sums_of_planes_equal_explicit_vectors(name, rescaling, spa
 @pytest.mark.parametrize("n_labels", [64, 65, 70])
 def test_products_are_the_same_whether_rows_are_scored_whole_or_entry_by_entry(n_labels):
     rng = np.random.default_rng(n_labels)
-    model = reference.random_chain(rng, 4, n_features=3, n_labels=n_labels, max_length=5)
+    model = random_problems.random_chain(rng, 4, n_features=3, n_labels=n_labels, max_length=5)
     chosen, X, Y = native(model)
     problem = chosen.bind(X, Y)
     batch = many_planes(problem, rng, rounds=4)
@@ -180,7 +182,7 @@ def test_a_pass_summed_at_once_and_a_cut_assembled_from_planes_are_the_explicit_
         rng = np.random.default_rng([seed, MODELS.index(name)])
         model = random_model(name, rng)
         chosen, X, Y = native(model)
-        s = reference.random_sample_weight(rng, model.n_examples) if weighted else None
+        s = random_problems.random_sample_weight(rng, model.n_examples) if weighted else None
         problem = chosen.bind(X, Y, rescaling=rescaling, sample_weight=s)
         weights = problem.zero_weights()
         weights.exact[...] = 0.3 * rng.normal(size=problem.n_weights)
@@ -274,7 +276,9 @@ def test_cuts_that_are_counted_multiply_like_those_that_are_summed(name):
         rng = np.random.default_rng([seed, MODELS.index(name)])
         model = random_model(name, rng)
         ones = [np.sign(x) * (rng.random(np.shape(x)) < 0.5) for x in model.X]
-        model.X = [np.abs(x) for x in ones] if isinstance(model, reference.ChainModel) else np.abs(np.array(ones))
+        model.X = (
+            [np.abs(x) for x in ones] if isinstance(model, reference_models.ChainModel) else np.abs(np.array(ones))
+        )
         if name == "binary":
             model.bias = None
         chosen, X, Y = native(model, sparse=True)
@@ -485,7 +489,7 @@ def test_sweeps_over_working_sets_reach_the_reference_optimum(name, rescaling, s
     problem = chosen.bind(X, Y, rescaling=rescaling)
     batch = many_planes(problem, rng, rounds=8)
     losses, psi = explicit_planes(chosen, model, batch, rescaling)
-    s = reference.random_sample_weight(rng, model.n_examples)
+    s = random_problems.random_sample_weight(rng, model.n_examples)
     J = np.flatnonzero(np.any(psi != 0, axis=0))[::3] if nonnegative else np.zeros(0, np.int64)
     own = [
         [reference.Plane(losses[k], psi[k]) for k in np.flatnonzero(batch.examples() == i)]

@@ -15,6 +15,7 @@ import warnings
 import numpy as np
 import pytest
 import reference
+import reference_models
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -60,7 +61,7 @@ SHIPPED = {
 
 def optimum(model, X, Y, outputs, rescaling="margin", C=0.5, loss="hinge", sample_weight=None):
     """The reference's answer for a model after initialize."""
-    every = reference.planes(reference.CallableModel(X, Y, outputs, model.joint_feature, model.loss), rescaling)
+    every = reference.planes(reference_models.CallableModel(X, Y, outputs, model.joint_feature, model.loss), rescaling)
     nonnegative = [int(j) for j in model.nonnegative]
     return reference.solve(every, C, sample_weight=sample_weight, loss=loss, nonnegative=nonnegative)
 

@@ -4,7 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+import random_problems
 import reference
+import reference_models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -22,9 +24,9 @@ def random_models(seed):
     weighting = rng.choice([None, "label", "token"])
     flag = [bool(b) for b in rng.integers(2, size=6)]
     return [
-        reference.random_binary(rng, bias=0.5 if flag[0] else None, with_cost=flag[1]),
-        reference.random_multiclass(rng, with_cost=flag[2]),
-        reference.random_chain(rng, start=flag[3], stop=flag[4], weighting=weighting, with_forbidden=flag[5]),
+        random_problems.random_binary(rng, bias=0.5 if flag[0] else None, with_cost=flag[1]),
+        random_problems.random_multiclass(rng, with_cost=flag[2]),
+        random_problems.random_chain(rng, start=flag[3], stop=flag[4], weighting=weighting, with_forbidden=flag[5]),
     ]
 
 
@@ -40,7 +42,7 @@ def random_models(seed):
     ],
 )
 def test_one_binary_example_has_the_optimum_computed_by_hand(loss, C, w, objective):
-    model = reference.BinaryModel(np.array([[1.0]]), np.array([1]))
+    model = reference_models.BinaryModel(np.array([[1.0]]), np.array([1]))
     result = reference.solve(reference.planes(model), C, loss=loss)
     assert result.w == pytest.approx([w], abs=1e-6)
     assert result.objective == pytest.approx(objective, rel=1e-9)
@@ -48,28 +50,28 @@ def test_one_binary_example_has_the_optimum_computed_by_hand(loss, C, w, objecti
 
 
 def test_contradicting_examples_leave_zero_weights():
-    model = reference.BinaryModel(np.array([[1.0], [1.0]]), np.array([1, -1]))
+    model = reference_models.BinaryModel(np.array([[1.0], [1.0]]), np.array([1, -1]))
     result = reference.solve(reference.planes(model), 0.7)
     assert result.w == pytest.approx([0.0], abs=1e-6)
     assert result.objective == pytest.approx(1.4, rel=1e-9)
 
 
 def test_binary_bias_is_one_more_regularised_column():
-    model = reference.BinaryModel(np.array([[3.0]]), np.array([-1]), bias=2.0)
+    model = reference_models.BinaryModel(np.array([[3.0]]), np.array([-1]), bias=2.0)
     assert model.n_weights == 2
     assert model.psi(0, 1) == pytest.approx([1.5, 1.0])
     assert model.psi(0, -1) == pytest.approx([-1.5, -1.0])
 
 
 def test_binary_cost_is_indexed_by_true_then_predicted():
-    model = reference.BinaryModel(np.ones((2, 1)), np.array([-1, 1]), cost=np.array([[0.0, 2.0], [5.0, 0.0]]))
+    model = reference_models.BinaryModel(np.ones((2, 1)), np.array([-1, 1]), cost=np.array([[0.0, 2.0], [5.0, 0.0]]))
     assert [model.loss(0, -1), model.loss(0, 1)] == [0.0, 2.0]
     assert [model.loss(1, -1), model.loss(1, 1)] == [5.0, 0.0]
 
 
 def test_multiclass_example_pushes_its_own_block_up_and_the_others_down_alike():
     # w = (2a, −a, −a) with a = C/2 until the margin 3a = 1 is reached.
-    model = reference.MulticlassModel(np.array([[1.0]]), np.array([0]), 3)
+    model = reference_models.MulticlassModel(np.array([[1.0]]), np.array([0]), 3)
     inside = reference.solve(reference.planes(model), 0.2)
     assert inside.w == pytest.approx([0.2, -0.1, -0.1], abs=1e-6)
     assert inside.objective == pytest.approx(0.17, rel=1e-9)
@@ -80,7 +82,7 @@ def test_multiclass_example_pushes_its_own_block_up_and_the_others_down_alike():
 
 def test_multiclass_blocks_and_cost_have_the_stated_layout():
     cost = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 4.0], [5.0, 6.0, 0.0]])
-    model = reference.MulticlassModel(np.array([[7.0, 8.0]]), np.array([1]), 3, cost)
+    model = reference_models.MulticlassModel(np.array([[7.0, 8.0]]), np.array([1]), 3, cost)
     assert model.psi(0, 2).tolist() == [0, 0, 0, 0, 7, 8]
     assert [model.loss(0, y) for y in model.outputs(0)] == [3.0, 0.0, 4.0]
 
@@ -91,7 +93,7 @@ def test_multiclass_blocks_and_cost_have_the_stated_layout():
     [("margin", [1, 0, 0, -1], 1.0), ("slack", [0.75, -0.25, -0.25, -0.25], 0.375)],
 )
 def test_chain_without_features_learns_the_transitions_computed_by_hand(rescaling, w, objective):
-    model = reference.ChainModel([np.zeros((2, 1))], [(0, 0)], 2)
+    model = reference_models.ChainModel([np.zeros((2, 1))], [(0, 0)], 2)
     result = reference.solve(reference.planes(model, rescaling), 100.0)
     assert model.blocks(result.w)["coef"] == pytest.approx(np.zeros((2, 1)), abs=1e-6)
     assert model.blocks(result.w)["transition"].ravel() == pytest.approx(w, abs=1e-6)
@@ -100,30 +102,30 @@ def test_chain_without_features_learns_the_transitions_computed_by_hand(rescalin
 
 def test_chain_weights_are_coef_transition_start_stop_in_this_order():
     X = [np.array([[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]])]
-    model = reference.ChainModel(X, [(0, 0, 0)], 2, start=True, stop=True)
+    model = reference_models.ChainModel(X, [(0, 0, 0)], 2, start=True, stop=True)
     assert model.psi(0, (0, 1, 1)).tolist() == [1, 2, 110, 220, *[0, 1, 0, 1], *[1, 0], *[0, 1]]
-    only_stop = reference.ChainModel(X, [(0, 0, 0)], 2, stop=True)
+    only_stop = reference_models.ChainModel(X, [(0, 0, 0)], 2, stop=True)
     assert only_stop.psi(0, (0, 1, 1)).tolist() == [1, 2, 110, 220, *[0, 1, 0, 1], *[0, 1]]
 
 
 def test_chain_loss_weighs_wrong_tokens_by_true_label_or_by_position():
     X, y = [np.zeros((3, 1))], [(0, 1, 1)]
-    assert reference.ChainModel(X, y, 2).loss(0, (1, 1, 0)) == 2.0
-    assert reference.ChainModel(X, y, 2, label_weight=[3.0, 5.0]).loss(0, (0, 0, 0)) == 10.0
-    assert reference.ChainModel(X, y, 2, token_weight=[np.array([1.0, 2.0, 4.0])]).loss(0, (1, 1, 0)) == 5.0
+    assert reference_models.ChainModel(X, y, 2).loss(0, (1, 1, 0)) == 2.0
+    assert reference_models.ChainModel(X, y, 2, label_weight=[3.0, 5.0]).loss(0, (0, 0, 0)) == 10.0
+    assert reference_models.ChainModel(X, y, 2, token_weight=[np.array([1.0, 2.0, 4.0])]).loss(0, (1, 1, 0)) == 5.0
 
 
 def test_forbidden_transitions_are_in_no_output():
     X, y = [np.zeros((3, 1))], [(0, 0, 1)]
-    model = reference.ChainModel(X, y, 2, forbidden=frozenset({(1, 0)}))
+    model = reference_models.ChainModel(X, y, 2, forbidden=frozenset({(1, 0)}))
     assert model.outputs(0) == [(0, 0, 0), (0, 0, 1), (0, 1, 1), (1, 1, 1)]
     with pytest.raises(ValueError, match="forbidden"):
-        reference.ChainModel(X, y, 2, forbidden=frozenset({(0, 1)}))
+        reference_models.ChainModel(X, y, 2, forbidden=frozenset({(0, 1)}))
 
 
 def test_slack_rescaling_multiplies_the_margin_by_the_loss():
     # H = 2 (1 − w) instead of 2 − w.
-    model = reference.BinaryModel(np.array([[1.0]]), np.array([1]), cost=2 * (1 - np.eye(2)))
+    model = reference_models.BinaryModel(np.array([[1.0]]), np.array([1]), cost=2 * (1 - np.eye(2)))
     assert reference.slacks(np.array([0.25]), reference.planes(model, "margin")) == pytest.approx([1.75])
     assert reference.slacks(np.array([0.25]), reference.planes(model, "slack")) == pytest.approx([1.5])
     assert reference.solve(reference.planes(model, "margin"), 10.0).w == pytest.approx([2.0], abs=1e-6)
@@ -136,7 +138,7 @@ def test_slack_is_never_negative_even_if_the_truth_is_not_among_the_outputs():
 
 
 def test_primal_adds_weighted_slacks_to_half_the_squared_norm():
-    model = reference.BinaryModel(np.array([[1.0], [2.0]]), np.array([1, -1]))
+    model = reference_models.BinaryModel(np.array([[1.0], [2.0]]), np.array([1, -1]))
     w, planes = np.array([0.5]), reference.planes(model)  # slacks 0.5 and 2
     assert reference.slacks(w, planes).tolist() == [0.5, 2.0]
     assert reference.primal(w, planes, 10.0) == pytest.approx(0.125 + 25.0)
@@ -147,7 +149,7 @@ def test_primal_adds_weighted_slacks_to_half_the_squared_norm():
 
 
 def test_nonnegative_weights_bind_where_the_data_pull_below_zero():
-    model = reference.BinaryModel(np.array([[1.0, 1.0]]), np.array([-1]))
+    model = reference_models.BinaryModel(np.array([[1.0, 1.0]]), np.array([-1]))
     planes = reference.planes(model)
     assert reference.solve(planes, 10.0).w == pytest.approx([-0.5, -0.5], abs=1e-6)
     bound = reference.solve(planes, 10.0, nonnegative=[0])
@@ -182,7 +184,7 @@ def test_nonnegative_weights_are_nonnegative_and_cost_something_or_nothing(seed)
 def test_objective_meets_its_lower_bound(rescaling, loss, seed, log_C):
     for model in random_models(seed):
         planes = reference.planes(model, rescaling)
-        weight = reference.random_sample_weight(np.random.default_rng(seed), model.n_examples)
+        weight = random_problems.random_sample_weight(np.random.default_rng(seed), model.n_examples)
         result = reference.solve(planes, 10**log_C, weight, loss)
         assert result.lower_bound <= result.objective * (1 + 1e-12)
         assert result.relative_gap <= 1e-8
@@ -207,7 +209,7 @@ def test_no_weights_nearby_are_better(loss, seed):
 @few
 def test_slack_and_margin_rescaling_coincide_for_zero_one_loss(loss, seed):
     rng = np.random.default_rng(seed)
-    for model in (reference.random_binary(rng), reference.random_multiclass(rng)):
+    for model in (random_problems.random_binary(rng), random_problems.random_multiclass(rng)):
         margin = reference.solve(reference.planes(model, "margin"), 1.0, loss=loss)
         slack = reference.solve(reference.planes(model, "slack"), 1.0, loss=loss)
         assert slack.objective == pytest.approx(margin.objective, rel=1e-9)
@@ -245,7 +247,7 @@ def test_sample_weight_two_is_the_example_twice(loss, seed):
 @few
 def test_sample_weight_zero_drops_the_example(loss, seed):
     rng = np.random.default_rng(seed)
-    model = reference.random_multiclass(rng, n_examples=5)
+    model = random_problems.random_multiclass(rng, n_examples=5)
     planes = reference.planes(model)
     dropped = reference.solve(planes[1:], 0.8, loss=loss)
     weighted = reference.solve(planes, 0.8, [0.0, 1.0, 1.0, 1.0, 1.0], loss)
@@ -255,7 +257,7 @@ def test_sample_weight_zero_drops_the_example(loss, seed):
 
 
 def test_all_sample_weights_zero_leave_zero_weights():
-    planes = reference.planes(reference.random_binary(np.random.default_rng(0), n_examples=3))
+    planes = reference.planes(random_problems.random_binary(np.random.default_rng(0), n_examples=3))
     result = reference.solve(planes, 1.0, np.zeros(3))
     assert result.objective == result.lower_bound == result.relative_gap == 0.0
     assert not result.w.any()
@@ -265,9 +267,9 @@ def test_all_sample_weights_zero_leave_zero_weights():
 @few
 def test_chain_of_length_one_is_multiclass(seed):
     rng = np.random.default_rng(seed)
-    model = reference.random_multiclass(rng)
+    model = random_problems.random_multiclass(rng)
     y = [(int(label),) for label in model.y]
-    chain = reference.ChainModel([x[None, :] for x in model.X], y, model.n_labels)
+    chain = reference_models.ChainModel([x[None, :] for x in model.X], y, model.n_labels)
     expected = reference.solve(reference.planes(model), 1.0)
     result = reference.solve(reference.planes(chain), 1.0)
     assert result.objective == pytest.approx(expected.objective, rel=1e-9)
@@ -279,15 +281,15 @@ def test_chain_of_length_one_is_multiclass(seed):
 def test_two_classes_are_binary_with_features_divided_by_root_two(seed):
     # Blocks (u, −u) have the norm of w = √2 u and the margin 2u·x = √2 w·x.
     rng = np.random.default_rng(seed)
-    binary = reference.random_binary(rng)
-    multiclass = reference.MulticlassModel(binary.X / np.sqrt(2.0), (binary.y + 1) // 2, 2)
+    binary = random_problems.random_binary(rng)
+    multiclass = reference_models.MulticlassModel(binary.X / np.sqrt(2.0), (binary.y + 1) // 2, 2)
     expected = reference.solve(reference.planes(binary), 1.0)
     result = reference.solve(reference.planes(multiclass), 1.0)
     assert result.objective == pytest.approx(expected.objective, rel=1e-9)
 
 
 def test_model_from_callables_equals_the_built_in_one():
-    chain = reference.random_chain(np.random.default_rng(3), n_examples=4, n_features=2, n_labels=3)
+    chain = random_problems.random_chain(np.random.default_rng(3), n_examples=4, n_features=2, n_labels=3)
 
     def joint_feature(x, y):
         coef, transition = np.zeros((3, 2)), np.zeros((3, 3))
@@ -296,7 +298,7 @@ def test_model_from_callables_equals_the_built_in_one():
             transition[pair] += 1
         return csr_array(np.concatenate([coef.ravel(), transition.ravel()])[None, :])
 
-    model = reference.CallableModel(
+    model = reference_models.CallableModel(
         chain.X,
         chain.y,
         outputs=lambda x: itertools.product(range(3), repeat=len(x)),
@@ -338,9 +340,9 @@ def sequential_least_squares(planes, C, weight, loss, nonnegative):
 def test_scipy_finds_the_same_optimum(rescaling, loss, nonnegative, seed):
     rng = np.random.default_rng(seed)
     for model in (
-        reference.random_binary(rng, n_examples=4, n_features=3, bias=1.0, with_cost=True),
-        reference.random_multiclass(rng, n_examples=4, n_features=2, n_labels=3, with_cost=True),
-        reference.random_chain(rng, n_examples=2, n_features=1, n_labels=2, max_length=3, weighting="label"),
+        random_problems.random_binary(rng, n_examples=4, n_features=3, bias=1.0, with_cost=True),
+        random_problems.random_multiclass(rng, n_examples=4, n_features=2, n_labels=3, with_cost=True),
+        random_problems.random_chain(rng, n_examples=2, n_features=1, n_labels=2, max_length=3, weighting="label"),
     ):
         planes = reference.planes(model, rescaling)
         weight = rng.uniform(0.5, 2.0, size=model.n_examples)
@@ -376,13 +378,13 @@ def test_random_problems_are_repeated_by_their_seed():
 
 def test_random_sample_weights_have_zeros_but_not_only():
     rng = np.random.default_rng(0)
-    drawn = [reference.random_sample_weight(rng, 3) for _ in range(200)]
+    drawn = [random_problems.random_sample_weight(rng, 3) for _ in range(200)]
     assert all(weight.any() and np.all(weight >= 0) for weight in drawn)
     assert any(np.any(weight == 0) for weight in drawn)
 
 
 def test_an_unsolved_problem_is_an_error(monkeypatch):
-    planes = reference.planes(reference.random_binary(np.random.default_rng(0), n_examples=4))
+    planes = reference.planes(random_problems.random_binary(np.random.default_rng(0), n_examples=4))
 
     def give_up(constraints, *rest, **options):
         return np.zeros(constraints.psi.shape[1]), np.zeros(len(constraints.losses))
@@ -402,6 +404,6 @@ def test_an_unsolved_problem_is_an_error(monkeypatch):
     ],
 )
 def test_wrong_arguments_are_named(arguments, message):
-    planes = reference.planes(reference.random_binary(np.random.default_rng(0), n_examples=2))
+    planes = reference.planes(random_problems.random_binary(np.random.default_rng(0), n_examples=2))
     with pytest.raises(ValueError, match=message):
         reference.solve(planes, **arguments)

@@ -15,6 +15,7 @@ import warnings
 
 import numpy as np
 import pytest
+import random_problems
 import reference
 from sklearn.exceptions import ConvergenceWarning
 from test_plane_arithmetic import native, to_reference
@@ -59,15 +60,15 @@ class Case:
         with_loss = everything or variant == "loss weights"
         if name == "binary":
             # A constant column is Binary's bias.
-            self.model = reference.random_binary(rng, 7, 3, bias=1.0 if seed % 2 else None, with_cost=with_loss)
+            self.model = random_problems.random_binary(rng, 7, 3, bias=1.0 if seed % 2 else None, with_cost=with_loss)
         elif name == "multiclass":
-            self.model = reference.random_multiclass(rng, 7, 3, 3, with_cost=with_loss)
+            self.model = random_problems.random_multiclass(rng, 7, 3, 3, with_cost=with_loss)
         else:
             self.model = self._chain(rng, seed % 2 == 1, with_loss, everything or variant == "forbidden")
         n = self.model.n_examples
         self.sample_weight = None
         if everything or variant == "sample weights":
-            self.sample_weight = reference.random_sample_weight(rng, n)
+            self.sample_weight = random_problems.random_sample_weight(rng, n)
             self.sample_weight[int(rng.integers(n))] = 0.0
             self.sample_weight[int(rng.integers(n))] = 2.0
         self.C = float(10.0 ** rng.uniform(-1.0, 0.5))
@@ -79,7 +80,7 @@ class Case:
     @staticmethod
     def _chain(rng, ends, with_loss, with_forbidden):
         while True:
-            model = reference.random_chain(
+            model = random_problems.random_chain(
                 rng, 5, 2, 3, max_length=3, start=ends, stop=ends, with_forbidden=with_forbidden
             )
             if with_loss:
