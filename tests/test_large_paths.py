@@ -7,7 +7,7 @@ import pytest
 import random_problems
 import reference
 import scipy.sparse as sp
-from test_plane_arithmetic import native, random_model
+from native_models import native, random_model
 
 import maxmargin as mm
 from maxmargin.problem import LinearProblem

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 import random_problems
 import reference
+from native_models import native, to_reference
 from sklearn.exceptions import ConvergenceWarning
-from test_plane_arithmetic import native, to_reference
 
 import maxmargin as mm
 from maxmargin.solvers import SOLVERS

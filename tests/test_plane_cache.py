@@ -1,0 +1,169 @@
+"""The oracle cache against a model of it in plain Python."""
+
+import numpy as np
+import pytest
+from native_models import planes_in
+
+from maxmargin import _core
+
+pytestmark = pytest.mark.core
+
+
+class CacheModel:
+    """The cache as its header describes it, with dense vectors and no thought of speed."""
+
+    def __init__(self, n_examples, capacity, psi_of):
+        self.slots = [[] for _ in range(n_examples)]
+        self.capacity, self.tick, self.n_cuts, self.psi_of = capacity, 0, 0, psi_of
+
+    def insert(self, planes):
+        self.tick += 1
+        for plane in planes:
+            slots = self.slots[plane[0]]
+            known = [slot for slot in slots if slot[0] == plane]
+            if known:
+                known[0][1:] = self.tick, self.n_cuts
+            elif len(slots) < self.capacity:
+                slots.append([plane, self.tick, self.n_cuts])
+            else:
+                oldest = min(range(len(slots)), key=lambda k: slots[k][1])
+                slots[oldest] = [plane, self.tick, self.n_cuts]
+
+    def drop_unused(self, age):
+        self.slots = [[slot for slot in slots if self.n_cuts - slot[2] <= age] for slots in self.slots]
+
+    def value(self, plane, w):
+        return plane[1] - self.psi_of(plane) @ w
+
+    def best(self, w):
+        self.tick += 1
+        self.n_cuts += 1
+        found = []
+        for slots in self.slots:
+            worth = [self.value(slot[0], w) for slot in slots]
+            if worth and max(worth) > 0.0:
+                slot = slots[int(np.argmax(worth))]
+                slot[1:] = self.tick, self.n_cuts
+                found.append(slot[0])
+        return found
+
+    @property
+    def n_planes(self):
+        return sum(len(slots) for slots in self.slots)
+
+
+N_CACHED, N_WEIGHTS = 4, 6
+
+
+class Pool:
+    """A limited choice of planes, so that the same ones come back, of many lengths."""
+
+    def __init__(self, rng, smallest=1):
+        self.rng, self.psi, self.batches = rng, {}, []
+        for number in range(40):
+            size = int(rng.integers(smallest, N_WEIGHTS + 1))
+            indices = np.sort(rng.choice(N_WEIGHTS, size=size, replace=False)).astype(np.int32)
+            values, loss = rng.normal(size=size), float(rng.integers(1, 4))
+            batch = _core.PlaneBatch()
+            batch.add_vector(number % N_CACHED, loss, indices, values)
+            dense = np.zeros(N_WEIGHTS)
+            dense[indices] = values
+            self.psi[planes_in(batch)[0]] = dense
+            self.batches.append(batch)
+
+    def draw(self, examples=range(N_CACHED)):
+        batch = _core.PlaneBatch()
+        for i in examples:
+            if self.rng.random() < 0.7:
+                batch.extend(self.batches[i + N_CACHED * int(self.rng.integers(len(self.batches) // N_CACHED))])
+        return batch
+
+
+def run_cache(rng, pool, capacity, n_steps=120):
+    """Random operations on both; every answer must agree."""
+    space = _core.VectorSpace(N_CACHED, N_WEIGHTS, "margin")
+    cache = _core.PlaneCache(space, capacity)
+    model = CacheModel(N_CACHED, capacity, pool.psi.__getitem__)
+    for _ in range(n_steps):
+        w = rng.normal(size=N_WEIGHTS)
+        action = rng.choice(["insert", "insert", "best", "best", "drop", "improve"])
+        if action == "insert":
+            batch = pool.draw()
+            cache.insert(batch)
+            model.insert(planes_in(batch))
+        elif action == "best":
+            cache.evaluate(w, None, int(rng.integers(1, 3)))
+            assert planes_in(cache.best()) == model.best(w)
+        elif action == "drop":
+            age = int(rng.integers(1, 8))
+            cache.drop_unused(age)
+            model.drop_unused(age)
+        else:
+            found = pool.draw()
+            before = planes_in(found)
+            searched = np.arange(N_CACHED, dtype=np.int64)
+            improved = cache.improve(found, searched, w).tolist()
+            expected, expected_improved = [], []
+            for i in range(N_CACHED):
+                own = [plane for plane in before if plane[0] == i]
+                reached = max([0.0] + [model.value(plane, w) for plane in own])
+                cached = [slot[0] for slot in model.slots[i]]
+                worth = [model.value(plane, w) for plane in cached]
+                if worth and max(worth) > reached + 1e-9 * (1 + reached):
+                    expected.append(cached[int(np.argmax(worth))])
+                    expected_improved.append(i)
+                else:
+                    expected += own
+            assert (planes_in(found), improved) == (expected, expected_improved)
+        assert cache.n_planes == model.n_planes
+        assert all(len(slots) <= capacity for slots in model.slots)
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 3, 10])
+def test_the_cache_keeps_the_most_recently_used_planes(capacity):
+    for seed in range(15):
+        rng = np.random.default_rng([seed, capacity])
+        run_cache(rng, Pool(rng), capacity)
+
+
+@pytest.mark.parametrize("capacity", [2, 3])
+def test_the_cache_keeps_its_planes_apart_when_some_have_no_entries(capacity):
+    # An output may differ from the truth in loss and not in features.
+    for seed in range(15):
+        rng = np.random.default_rng([seed, capacity])
+        run_cache(rng, Pool(rng, smallest=0), capacity)
+
+
+def test_the_cache_values_planes_anywhere_between_the_anchor_and_w():
+    rng = np.random.default_rng(9)
+    pool = Pool(rng)
+    cache = _core.PlaneCache(_core.VectorSpace(N_CACHED, N_WEIGHTS, "margin"), 10)
+    for batch in pool.batches:
+        cache.insert(batch)
+    s = rng.uniform(0.5, 2.0, size=N_CACHED)
+    anchor = rng.normal(size=N_WEIGHTS).astype(np.float32)
+    w = rng.normal(size=N_WEIGHTS)
+
+    def total(t, anchor, w):
+        point = (1 - t) * anchor + t * w
+        slacks = np.zeros(N_CACHED)
+        for plane, psi in pool.psi.items():
+            slacks[plane[0]] = max(slacks[plane[0]], plane[1] - psi @ point)
+        return s @ slacks
+
+    def check(anchor, w):
+        for t in np.linspace(0.0, 1.5, 31):
+            point = (1 - t) * anchor + t * w
+            best = planes_in(cache.best(t))
+            value = sum(s[plane[0]] * (plane[1] - pool.psi[plane] @ point) for plane in best)
+            assert value == pytest.approx(total(t, anchor, w), abs=1e-9)
+            step = 1e-7
+            below = (total(t, anchor, w) - total(t - step, anchor, w)) / step
+            above = (total(t + step, anchor, w) - total(t, anchor, w)) / step
+            assert below - 1e-5 <= cache.slope(t, s) <= above + 1e-5
+
+    cache.evaluate_anchor(anchor, 1)
+    cache.evaluate(w, None, 1)
+    check(anchor, w)
+    cache.move_anchor(0.4)
+    check(0.6 * anchor + 0.4 * w, w)
