@@ -1,0 +1,106 @@
+"""Runs of solvers: the same bits for any number of threads, and an end at once by Ctrl-C."""
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from tagging_problem import column, train
+
+pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
+
+
+# -------------------------------------------------------------------------------------------------- determinism
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize(
+    ("solver", "options"),
+    [
+        ("one-slack", {"cache_size": 10}),
+        ("one-slack", {"cache_size": 0}),
+        ("one-slack", {"cache_size": 5, "refresh": 0.3}),
+        ("line-search", {}),
+        ("n-slack", {}),
+    ],
+)
+def test_two_threads_make_the_same_iterates_as_one(solver, options, rescaling):
+    tol = 1e-2 if solver == "line-search" else 1e-5
+    one, two = (train(solver, rescaling, tol=tol, n_jobs=n, solver_options=options) for n in (1, 2))
+    for name in ("primal", "dual", "oracle_calls"):
+        assert column(one, name) == column(two, name)
+    assert np.array_equal(one.w, two.w)
+    assert one.certificate == two.certificate
+
+
+def test_the_same_random_state_gives_the_same_bits_and_another_one_the_same_optimum():
+    one, two, other = (train("n-slack", random_state=seed) for seed in (3, 3, 4))
+    assert column(one, "dual") == column(two, "dual")
+    assert np.array_equal(one.w, two.w)
+    assert not np.array_equal(one.w, other.w)
+    assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-5)
+
+
+# ---------------------------------------------------------------------------------------------------- interrupts
+
+LONG_TRAINING = """
+    import json, sys, time, warnings
+    import numpy as np
+    import maxmargin as mm
+
+    warnings.simplefilter("ignore")
+    solver, rescaling, n_jobs = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(5, 30, size=2000)
+    X = [rng.normal(size=(length, 20)) for length in lengths]
+    Y = [rng.integers(9, size=length) for length in lengths]
+
+    def callback(record):
+        # A sweep of n-slack with its QPs takes many seconds here: it is interrupted in the middle.
+        if record["iteration"] == (1 if solver == "n-slack" else 2):
+            print("started", flush=True)
+
+    options = dict(tol=0.0, max_iter=None, max_time=60, n_jobs=n_jobs, callback=callback)
+    model = mm.models.Chain(9)
+    solution = mm.train(model, X, Y, 1.0, solver=solver, rescaling=rescaling, **options)
+    finished = time.time()
+    certificate = solution.certificate
+    print(json.dumps({
+        "finished": finished,
+        "message": certificate.message,
+        "converged": certificate.converged,
+        "primal": certificate.primal,
+        "dual": certificate.dual,
+        "finite": bool(np.isfinite(solution.w).all()),
+        "predicts": len(model.predict(X[:3], solution.w)),
+        "iterations": len(solution.history),
+    }), flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize(
+    ("solver", "rescaling", "n_jobs"),
+    [("one-slack", "margin", 1), ("one-slack", "slack", 2), ("n-slack", "margin", 1), ("line-search", "margin", 2)],
+)
+def test_an_interrupt_ends_training_at_once_with_a_usable_solution(solver, rescaling, n_jobs):
+    command = [sys.executable, "-c", textwrap.dedent(LONG_TRAINING), solver, rescaling, str(n_jobs)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "started\n", process.stderr.read()
+        time.sleep(0.4)
+        sent = time.time()
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    result = json.loads(output)
+    assert result["finished"] - sent < 5.0  # a tenth of a second on an idle machine, never the sixty of max_time
+    assert result["message"] == "training was interrupted"
+    assert not result["converged"]
+    assert result["finite"]
+    assert result["predicts"] == 3
+    assert result["iterations"] >= 1
+    assert 0 <= result["dual"] <= result["primal"] < np.inf
