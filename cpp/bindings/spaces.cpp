@@ -1,6 +1,7 @@
 // Plane spaces for Python. Arrays are not copied: the bound objects keep them alive.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <limits>
@@ -12,6 +13,7 @@
 #include "planes/linear_space.hpp"
 #include "planes/score_line.hpp"
 #include "planes/vector_space.hpp"
+#include "scores/instruction_sets.hpp"
 #include "scores/kernels.hpp"
 #include "structures/chain.hpp"
 
@@ -170,6 +172,8 @@ void bind_arithmetic(nb::class_<PlaneSpace>& space) {
 
 void bind_spaces(nb::module_& m) {
     m.def("instruction_set", [] { return std::string(kernels().name); });
+    m.def("instruction_sets", &instruction_sets);
+    m.def("use_instruction_set", &use_instruction_set, arg("name"));
     m.def(
         "padded_labels",
         [](int n_labels) {

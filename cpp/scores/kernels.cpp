@@ -1,5 +1,10 @@
 #include "scores/kernels.hpp"
 
+#include <atomic>
+#include <stdexcept>
+
+#include "scores/instruction_sets.hpp"
+
 #ifdef _MSC_VER
 #include <intrin.h>
 #endif
@@ -40,17 +45,40 @@ static bool cpu_has(bool wide) {
 #endif
 #endif
 
-static Kernels choose() {
+// The kernels this CPU can run, the fastest first.
+static const std::vector<Kernels>& runnable() {
+    static const std::vector<Kernels> all = [] {
+        std::vector<Kernels> tables;
 #ifdef MAXMARGIN_X86_DISPATCH
-    if (cpu_has(true)) return avx512::table();
-    if (cpu_has(false)) return avx2::table();
+        if (cpu_has(true)) tables.push_back(avx512::table());
+        if (cpu_has(false)) tables.push_back(avx2::table());
 #endif
-    return baseline::table();
+        tables.push_back(baseline::table());
+        return tables;
+    }();
+    return all;
 }
 
-const Kernels& kernels() {
-    static const Kernels chosen = choose();
-    return chosen;
+static std::atomic<const Kernels*>& chosen() {
+    static std::atomic<const Kernels*> kernels{&runnable().front()};
+    return kernels;
+}
+
+const Kernels& kernels() { return *chosen().load(std::memory_order_relaxed); }
+
+std::vector<std::string> instruction_sets() {
+    std::vector<std::string> names;
+    for (const Kernels& kernels : runnable()) names.emplace_back(kernels.name);
+    return names;
+}
+
+void use_instruction_set(const std::string& name) {
+    for (const Kernels& kernels : runnable())
+        if (kernels.name == name) {
+            chosen().store(&kernels, std::memory_order_relaxed);
+            return;
+        }
+    throw std::invalid_argument("this CPU and build have no instruction set '" + name + "'.");
 }
 
 }  // namespace maxmargin

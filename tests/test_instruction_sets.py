@@ -1,0 +1,56 @@
+"""The kernels compiled for every instruction set this CPU has; all other tests run the fastest only."""
+
+import pytest
+import test_decoders as decoders
+
+from maxmargin import _core
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture(params=_core.instruction_sets())
+def instruction_set(request):
+    usual = _core.instruction_set()
+    _core.use_instruction_set(request.param)
+    yield request.param
+    _core.use_instruction_set(usual)
+
+
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize("kind", decoders.FEATURES)
+def test_one_label_is_scored_as_by_numpy(kind):
+    decoders.test_binary_searches_equal_enumeration(40, kind)
+
+
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize("n_labels", decoders.LABEL_COUNTS)
+def test_rows_are_scored_as_by_numpy(n_labels):
+    decoders.test_multiclass_searches_equal_enumeration(n_labels)
+
+
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize("n_labels", decoders.LABEL_COUNTS)
+def test_chains_are_searched_as_by_enumeration(n_labels):
+    decoders.test_chain_searches_equal_enumeration_for_any_number_of_labels(n_labels, "margin")
+
+
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize("n_labels", [3, 9, 40])
+def test_float32_is_almost_as_good(n_labels):
+    decoders.test_planes_found_in_float32_are_worth_almost_as_much_in_double(n_labels)
+
+
+def test_the_fastest_is_used_and_the_baseline_is_always_there():
+    names = _core.instruction_sets()
+    assert _core.instruction_set() == names[0]
+    assert names[-1] == "baseline"
+
+
+def test_what_the_cpu_lacks_cannot_be_chosen():
+    with pytest.raises(ValueError, match="no instruction set 'mmx'"):
+        _core.use_instruction_set("mmx")
+    assert _core.instruction_set() == _core.instruction_sets()[0]
+
+
+def test_the_choice_is_what_runs(instruction_set):
+    assert _core.instruction_set() == instruction_set
