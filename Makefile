@@ -1,4 +1,4 @@
-# Needs python3 (3.11 or later, with venv), a C++20 compiler and make; everything else goes into .venv.
+# Needs python3 (3.11 or later, with venv and headers), a C++20 compiler and make; everything else goes into .venv.
 #
 #   make demo       train and evaluate a tagger on the bundled data
 #   make test       lint, types, tests and the examples in the docstrings
