@@ -125,9 +125,12 @@ def test_a_problem_works_on_after_an_error_in_a_worker():
 
 
 SCRIPT = """
-    import os, sys, time
+    import os, signal, sys, time
     import numpy as np
     import maxmargin as mm
+
+    # Shells have what they start in the background ignore interrupts, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     class Sleepy(mm.Model):
         n_features = 2

@@ -48,10 +48,12 @@ def test_the_same_random_state_gives_the_same_bits_and_another_one_the_same_opti
 # ---------------------------------------------------------------------------------------------------- interrupts
 
 LONG_TRAINING = """
-    import json, sys, time, warnings
+    import json, signal, sys, time, warnings
     import numpy as np
     import maxmargin as mm
 
+    # Shells have what they start in the background ignore interrupts, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     warnings.simplefilter("ignore")
     solver, rescaling, n_jobs = sys.argv[1], sys.argv[2], int(sys.argv[3])
     rng = np.random.default_rng(0)
