@@ -1,5 +1,7 @@
 """Models written in Python: what is made of their methods, and what is said to mistakes in them."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
