@@ -382,10 +382,11 @@ def nonnegative_qp(n=200, n_nonnegative=20_000):
 def test_long_calls_end_at_ctrl_c(name, long_planes):
     make, call = LONG_CALLS[name]
     worker = make(*long_planes)
-    start = time.perf_counter()
+    # CPU time: what else the machine does is not the call's fault.
+    start = time.process_time()
     with alarm_after(0.05), pytest.raises(KeyboardInterrupt):
         call(worker, *long_planes)
-    elapsed = time.perf_counter() - start
+    elapsed = time.process_time() - start
     assert elapsed < 2.0, f"{elapsed:.2f} s"
 
 

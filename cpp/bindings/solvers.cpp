@@ -216,12 +216,12 @@ void bind_working_sets(nb::module_& m) {
             arg("order"), arg("tolerance"), arg("weights"))
         .def(
             "ascend_face",
-            [](WorkingSets& self, double tolerance, int64_t max_products, Mutable1<double> w) {
+            [](WorkingSets& self, double tolerance, int64_t max_products, double max_seconds, Mutable1<double> w) {
                 check_weights(w.shape(0), self.space());
                 nb::gil_scoped_release release;
-                return self.ascend_face(tolerance, max_products, w.data(), workers(1));
+                return self.ascend_face(tolerance, max_products, max_seconds, w.data(), workers(1));
             },
-            arg("tolerance"), arg("max_products"), arg("weights"))
+            arg("tolerance"), arg("max_products"), arg("max_seconds"), arg("weights"))
         .def(
             "slacks",
             [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> w) {

@@ -44,7 +44,7 @@ class PlaneSpace {
               PlaneScratch& scratch, double* out) const;
     // w += a ψ
     void add(int32_t example, Code code, double loss, double a, double* w, PlaneScratch& scratch) const;
-    // Whether every ψ is a vector of integers whose sums over the examples fit in 32 bits.
+    // Whether every ψ is a vector of integers whose sums over the examples, one plane of each, fit in 32 bits.
     virtual bool has_counts() const { return false; }
     // sum += ψ, where has_counts.
     virtual void count(int32_t example, Code code, int32_t* sum, PlaneScratch& scratch) const {

@@ -54,6 +54,7 @@ template <class Number>
 std::vector<Number>& CutSet::empty_buffer() {
     const auto make = [&](auto& wanted, auto& other) -> std::vector<Number>& {
         if (wanted.empty()) {
+            pending_.start.assign(n_blocks_ + 1, {});
             std::decay_t<decltype(other)>().swap(other);
             wanted.assign(n_weights_, Number{0});
         }
@@ -76,7 +77,7 @@ void CutSet::sum_planes(int64_t n_planes, Add&& add) {
             if (k % planes_per_poll == 0) heartbeat();
             add(k, sum.data());
         }
-    } catch (const Interrupted&) {
+    } catch (...) {
         // Half a sum is no cut, and the next one must not start from it.
         std::fill(sum.begin(), sum.end(), Number{0});
         pending_.loss = 0.0;
@@ -88,7 +89,8 @@ void CutSet::sum_planes(int64_t n_planes, Add&& add) {
 
 void CutSet::assemble(const PlaneSpace& space, const PlaneBatch& planes, const double* sample_weight) {
     const auto scratch = space.scratch();
-    if (!sample_weight && space.has_counts()) {
+    // Counts are sure to fit only with one plane of each example.
+    if (!sample_weight && space.has_counts() && planes.size() <= space.n_examples()) {
         sum_planes<int32_t>(planes.size(), [&](int64_t k, int32_t* counts) {
             pending_.loss += planes.losses[k];
             space.count(planes.examples[k], planes.code(k), counts, *scratch);

@@ -5,6 +5,7 @@
 // no more steps than there are weights. A step ends where a plane runs empty or a budget is spent; the face is then
 // smaller by that one, and the next step starts on it.
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -18,7 +19,10 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr size_t none = std::numeric_limits<size_t>::max();
 // Curvature below this share of what the planes have one by one is rounding: the direction is flat.
-constexpr double flat = 1e-13;
+constexpr double flat = 1e-24;
+// Values of the planes follow by a recurrence; after so many products rounding has got into it, and they are made anew.
+constexpr int64_t products_per_refresh = 50;
+constexpr size_t blocks_per_heartbeat = 64;
 }  // namespace
 
 // Arrays run over the carriers (planes with α > 0) of all blocks in which mass can move.
@@ -40,15 +44,18 @@ struct WorkingSets::Face {
     size_t size() const { return planes.size(); }
     // The largest difference in value within each block, weighted by the mass that it could move.
     double gap() const;
-    // Starts conjugate gradients at the current α; returns how steep the first direction is.
+    // Starts conjugate gradients at the current α; returns the square of the scaled residual.
     double start();
     // Makes product that of the quadratic form with direction; returns direction · product, 0 where it is flat.
     double multiply();
+    // The derivative of D along direction, after multiply.
+    double slope() const { return std::inner_product(direction_.begin(), direction_.end(), values_.begin(), 0.0); }
+    bool is_stale() const { return n_products_ >= products_per_refresh; }
     Bound first_bound(double step);
     void move(double step);
     void narrow(const Bound& bound);
     // Makes direction conjugate to the one before it.
-    void turn(double& steepness);
+    void turn(double& square);
 
     std::vector<Part> parts;
     std::vector<size_t> planes;  // number in the block
@@ -56,6 +63,8 @@ struct WorkingSets::Face {
 
   private:
     void add_block(int64_t example);
+    // The derivatives of D by α at w_.
+    void refresh();
     // Chooses the giver and what is variable.
     void settle(Part& part);
     double value_of_giver(const Part& part, const std::vector<double>& values) const { return part.giver == none ? 0.0 : values[part.giver]; }
@@ -65,20 +74,37 @@ struct WorkingSets::Face {
     std::vector<double> losses_, values_, residual_, direction_, product_;
     std::vector<double> scale_;   // 1 / own curvature; 0: not a variable
     std::vector<double> vector_;  // Σ direction ψ, as long as w
+    std::vector<double> w_;
+    int64_t n_products_ = 0;      // since values_ were made
 };
 
-WorkingSets::Face::Face(const WorkingSets& sets, const double* w) : sets_(sets) {
+WorkingSets::Face::Face(const WorkingSets& sets, const double* w) : sets_(sets), w_(w, w + sets.space_->n_weights()) {
     for (size_t i = 0; i < sets.blocks_.size(); ++i) {
+        if (i % blocks_per_heartbeat == 0) heartbeat();
         const Block& block = sets.blocks_[i];
         const auto n_carriers = std::count_if(block.alpha.begin(), block.alpha.end(), [](double a) { return a > 0.0; });
         if (n_carriers == 0 || (n_carriers == 1 && sets.mass_left(i) == 0.0)) continue;
-        sets.value_block(static_cast<int64_t>(i), w);
         add_block(static_cast<int64_t>(i));
     }
+    values_.resize(size());
     residual_.resize(size());
     direction_.resize(size());
     product_.resize(size());
     vector_.resize(sets.space_->n_weights());
+    refresh();
+}
+
+void WorkingSets::Face::refresh() {
+    for (size_t i = 0; i < parts.size(); ++i) {
+        if (i % blocks_per_heartbeat == 0) heartbeat();
+        const Part& part = parts[i];
+        const size_t n = part.end - part.begin;
+        const std::span<const double> losses = std::span(losses_).subspan(part.begin, n);
+        sets_.space_->dots(static_cast<int32_t>(part.example), std::span(codes_).subspan(part.begin, n), losses, {w_.data()}, *sets_.memory_->scratch, values_.data() + part.begin);
+        const double total = std::accumulate(alpha.begin() + part.begin, alpha.begin() + part.end, 0.0);
+        for (size_t k = part.begin; k < part.end; ++k) values_[k] = losses_[k] - values_[k] - part.ridge * total;
+    }
+    n_products_ = 0;
 }
 
 void WorkingSets::Face::add_block(int64_t example) {
@@ -92,7 +118,6 @@ void WorkingSets::Face::add_block(int64_t example) {
         alpha.push_back(block.alpha[p]);
         codes_.push_back(block.code(p));
         losses_.push_back(block.entries[p].loss);
-        values_.push_back(sets_.memory_->values[p]);
         scale_.push_back(0.0);
         ++part.end;
     }
@@ -132,21 +157,24 @@ double WorkingSets::Face::gap() const {
 }
 
 double WorkingSets::Face::start() {
-    double steepness = 0.0;
+    if (is_stale()) refresh();
+    double square = 0.0;
     for (const Part& part : parts)
         for (size_t k = part.begin; k < part.end; ++k) {
             residual_[k] = values_[k] - value_of_giver(part, values_);
             direction_[k] = scale_[k] * residual_[k];
-            steepness += residual_[k] * direction_[k];
+            square += residual_[k] * direction_[k];
         }
-    return steepness;
+    return square;
 }
 
 double WorkingSets::Face::multiply() {
     std::fill(vector_.begin(), vector_.end(), 0.0);
     PlaneScratch& scratch = *sets_.memory_->scratch;
     const PlaneSpace& space = *sets_.space_;
-    double own = 0.0;
+    ++n_products_;
+    // As a sum of squares: direction · product would lose what planes that nearly cancel leave.
+    double own = 0.0, curvature = 0.0;
     for (const Part& part : parts) {
         double sum = 0.0;
         for (size_t k = part.begin; k < part.end; ++k) {
@@ -159,17 +187,17 @@ double WorkingSets::Face::multiply() {
             if (direction_[k] != 0.0) space.add(static_cast<int32_t>(part.example), codes_[k], losses_[k], direction_[k], vector_.data(), scratch);
         // The quadratic term of the squared hinge, whose blocks have no giver.
         std::fill(product_.begin() + part.begin, product_.begin() + part.end, part.ridge * sum);
+        curvature += part.ridge * sum * sum;
     }
-    double curvature = 0.0;
+    curvature += std::inner_product(vector_.begin(), vector_.end(), vector_.begin(), 0.0);
     std::vector<double>& products = sets_.memory_->values;
-    for (const Part& part : parts) {
+    for (size_t i = 0; i < parts.size(); ++i) {
+        if (i % blocks_per_heartbeat == 0) heartbeat();
+        const Part& part = parts[i];
         const size_t n = part.end - part.begin;
         products.resize(n);
         space.dots(static_cast<int32_t>(part.example), std::span(codes_).subspan(part.begin, n), std::span(losses_).subspan(part.begin, n), {vector_.data()}, scratch, products.data());
-        for (size_t k = part.begin; k < part.end; ++k) {
-            product_[k] += products[k - part.begin];
-            curvature += direction_[k] * product_[k];
-        }
+        for (size_t k = part.begin; k < part.end; ++k) product_[k] += products[k - part.begin];
     }
     return curvature > flat * own ? curvature : 0.0;
 }
@@ -188,6 +216,7 @@ WorkingSets::Face::Bound WorkingSets::Face::first_bound(double step) {
 }
 
 void WorkingSets::Face::move(double step) {
+    for (size_t j = 0; j < w_.size(); ++j) w_[j] += step * vector_[j];
     for (Part& part : parts) {
         double sum = 0.0;
         const double given = value_of_giver(part, product_);
@@ -207,47 +236,62 @@ void WorkingSets::Face::narrow(const Bound& bound) {
     settle(*bound.part);
 }
 
-void WorkingSets::Face::turn(double& steepness) {
-    const double before = std::exchange(steepness, 0.0);
-    for (size_t k = 0; k < size(); ++k) steepness += scale_[k] * residual_[k] * residual_[k];
-    for (size_t k = 0; k < size(); ++k) direction_[k] = scale_[k] * residual_[k] + steepness / before * direction_[k];
+void WorkingSets::Face::turn(double& square) {
+    const double before = std::exchange(square, 0.0);
+    for (size_t k = 0; k < size(); ++k) square += scale_[k] * residual_[k] * residual_[k];
+    for (size_t k = 0; k < size(); ++k) direction_[k] = scale_[k] * residual_[k] + square / before * direction_[k];
 }
 
-WorkingSets::Ascent WorkingSets::ascend_face(double tolerance, int64_t max_products, double* w, const Workers& workers) {
+// Moves the face's α until they are solved, or products or seconds are used up. Returns the products made.
+int64_t WorkingSets::climb(Face& face, double wanted, int64_t max_products, double max_seconds) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto is_late = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > max_seconds; };
+    int64_t products = 0;
+    double square = face.start();
+    while (products < max_products && square > 0.0 && face.gap() > wanted && !is_late()) {
+        const double curvature = face.multiply();
+        ++products;
+        const double slope = face.slope();
+        if (!(slope > 0.0)) break;
+        const Face::Bound bound = face.first_bound(curvature > 0.0 ? slope / curvature : infinity);
+        if (bound.step == infinity) break;
+        face.move(bound.step);
+        if (bound.part) face.narrow(bound);
+        if (bound.part || face.is_stale()) square = face.start();
+        else face.turn(square);
+    }
+    return products;
+}
+
+WorkingSets::Ascent WorkingSets::ascend_face(double tolerance, int64_t max_products, double max_seconds, double* w, const Workers& workers) {
     Ascent result;
     if (!nonnegative_.empty()) return result;
-    const Workers alone{1, workers.poll};
-    for_each_chunk(1, alone, [&](int64_t, int) {
+    // With w summed afresh: many small steps leave rounding in it.
+    const auto dual = [&] {
+        weights(w);
+        return linear_part() - 0.5 * std::inner_product(w, w + space_->n_weights(), w, 0.0);
+    };
+    for_each_chunk(1, Workers{1, workers.poll}, [&](int64_t, int) {
+        const double before = dual();
         Face face(*this, w);
-        const double wanted = tolerance * std::accumulate(budgets_.begin(), budgets_.end(), 0.0);
-        double steepness = face.start();
-        while (result.products < max_products && steepness > 0.0 && face.gap() > wanted) {
-            heartbeat();
-            const double curvature = face.multiply();
-            ++result.products;
-            const Face::Bound bound = face.first_bound(curvature > 0.0 ? steepness / curvature : infinity);
-            if (bound.step == infinity) break;
-            face.move(bound.step);
-            result.gain += bound.step * (steepness - 0.5 * bound.step * curvature);
-            if (bound.part) {
-                face.narrow(bound);
-                steepness = face.start();
-            } else {
-                face.turn(steepness);
-            }
-        }
-        take(face, w);
+        const std::vector<double> alpha_before = face.alpha;
+        result.products = climb(face, tolerance * std::accumulate(budgets_.begin(), budgets_.end(), 0.0), max_products, max_seconds);
+        take(face);
+        result.gain = dual() - before;
+        if (result.gain >= 0.0) return;
+        // Planes whose lengths differ by so much that rounding is larger than the gain: nothing is better than a loss.
+        face.alpha = alpha_before;
+        take(face);
+        weights(w);
+        result.gain = 0.0;
     });
     return result;
 }
 
-void WorkingSets::take(const Face& face, double* w) {
-    for (const Face::Part& part : face.parts) {
-        Block& block = blocks_[part.example];
-        memory_->before = block.alpha;
-        for (size_t k = part.begin; k < part.end; ++k) block.alpha[face.planes[k]] = face.alpha[k];
-        move(part.example, w);
-    }
+// Makes the face's α those of the working sets.
+void WorkingSets::take(const Face& face) {
+    for (const Face::Part& part : face.parts)
+        for (size_t k = part.begin; k < part.end; ++k) blocks_[part.example].alpha[face.planes[k]] = face.alpha[k];
 }
 
 }  // namespace maxmargin

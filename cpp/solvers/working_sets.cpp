@@ -166,7 +166,12 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, double tol
                 gram = memory.gram.data();
             }
             const double budget = squared_ ? std::numeric_limits<double>::infinity() : C;
-            result.steps += smo(gram, m, m, memory.values.data(), block.alpha.data(), budget, 0.1 * tolerance * C, max_block_steps, ridge).steps;
+            try {
+                result.steps += smo(gram, m, m, memory.values.data(), block.alpha.data(), budget, 0.1 * tolerance * C, max_block_steps, ridge).steps;
+            } catch (...) {
+                block.alpha = memory.before;  // an interrupted block must not leave α and w apart
+                throw;
+            }
             move(example, w);
         }
     });

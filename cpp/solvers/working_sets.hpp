@@ -41,8 +41,9 @@ class WorkingSets {
         int64_t products = 0;  // with the quadratic form; each costs about a visit of every example that has more than one choice
     };
     // Moves all α > 0 together by conjugate gradients until their values differ, within an example, by no more than tolerance
-    // on average, or max_products are made. D does not decrease. With non-negative weights D is not quadratic: nothing is done.
-    Ascent ascend_face(double tolerance, int64_t max_products, double* w, const Workers& workers);
+    // on average, or max_products are made or max_seconds gone. D does not decrease. With non-negative weights D is not
+    // quadratic: nothing is done.
+    Ascent ascend_face(double tolerance, int64_t max_products, double max_seconds, double* w, const Workers& workers);
 
     // Σ α Δ − the quadratic term of the squared hinge: the dual is this − ½‖w‖².
     double linear_part() const;
@@ -86,7 +87,8 @@ class WorkingSets {
     // What is not spent of the budget; infinite for the squared hinge.
     double mass_left(size_t example) const;
     void move(int64_t example, double* w);
-    void take(const Face& face, double* w);
+    static int64_t climb(Face& face, double wanted, int64_t max_products, double max_seconds);
+    void take(const Face& face);
     void add_plane(int64_t example, double loss, Code code);
     void erase(Block& block, const std::vector<bool>& drop);
 

@@ -58,7 +58,12 @@ class Task:
     @property
     def is_over(self) -> bool:
         """Whether the time allowed is used up; for solvers whose iterations are long."""
-        return self.deadline is not None and time.perf_counter() >= self.deadline
+        return self.seconds_left <= 0.0
+
+    @property
+    def seconds_left(self) -> float:
+        """How much of the time allowed is left."""
+        return np.inf if self.deadline is None else self.deadline - time.perf_counter()
 
     @property
     def C_total(self) -> float:

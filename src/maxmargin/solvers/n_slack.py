@@ -4,11 +4,12 @@
     squared hinge   ξ_i² in place of ξ_i
 
 Examples are visited in turn; the most violated plane of each joins its working set if it asks for more than ξ_i + ε. The QP
-over all working sets is solved again after ``batch_size`` new planes, warm-started, until its gap is at most Σ C_i ε/10. Block
-coordinate ascent takes one example's planes at a time, exactly (the block problem of Balamurugan et al. 2011): sweeps over all
-examples alternate with sweeps over those that still move, a small part of them. Where these crawl, because many examples pull
-at few weights, all planes with α > 0 are moved together by conjugate gradients. Planes whose α stayed 0 for ``prune_after`` QPs
-are dropped.
+over all working sets is solved again after ``batch_size`` new planes, warm-started, until its gap is at most Σ C_i ε/10, or a
+tenth of the gap at the last sweep over the oracle while that is larger. Block coordinate ascent takes one example's planes at
+a time, exactly (the block problem of Balamurugan et al. 2011): sweeps over all examples alternate with sweeps over those that
+still move, a small part of them. Where these crawl, because many examples pull at few weights, all planes with α > 0 are
+moved together by conjugate gradients. Planes whose α stayed 0 for ``prune_after`` QPs are dropped.
+
 A whole sweep over the oracle that adds nothing proves that no plane is violated by more than ε; with ``epsilon`` given the
 training then ends, under ``tol`` ε is reduced until the gap is small enough.
 """
@@ -29,7 +30,8 @@ from maxmargin.weights import DenseWeights
 
 # Under tol, ε starts at this share of the mean slack at w = 0.
 _FIRST_SHARE = 0.1
-# The QP is solved to this share of ε.
+# The QP is solved to this share of ε, or of the mean violation at the last sweep where that was larger: planes found far from the
+# optimum do not deserve more.
 _QP_SHARE = 0.1
 # Sweeps over all examples in one QP, and over the moving ones between two of those.
 _MAX_ROUNDS = 200
@@ -78,9 +80,15 @@ class NSlack(Solver):
             step.primal = 0.5 * sweep.weights.norm2() + task.C * float(
                 sweep.sample_weight @ (slacks**2 if squared else slacks)
             )
+            # A sweep that finds nothing asks for the QP at its final precision.
+            sweep.mean_violation = (step.primal - step.dual) / sweep.total_budget if n_added else 0.0
             # A float32 search that finds nothing proves nothing: the next sweep is in double.
             is_proof = self.precise or task.problem.always_precise
             step.is_last = has_epsilon and n_added == 0 and is_whole and is_proof and sweep.is_solved
+            if step.is_last and not squared:
+                # The QP's blocks were each measured at the w of its own visit: what they add up to is checked at this one.
+                step.is_last = step.primal - step.dual <= (1.0 + 2.0 * _QP_SHARE) * epsilon * sweep.total_budget
+                sweep.qp_share *= 1.0 if step.is_last else 0.3
             if has_epsilon and n_added == 0:
                 self.demand_precision()
             step.details = sweep.details(n_added, epsilon)
@@ -114,10 +122,12 @@ class _Sweep:
         self._sets = _core.WorkingSets(problem.space, task.C * self.sample_weight, squared, problem.nonnegative)
         self._batch_size: int = option["batch_size"]
         self._prune_after: int = option["prune_after"]
-        self._total_budget = task.C * float(self.sample_weight.sum())
+        self.total_budget = task.C * float(self.sample_weight.sum())
+        self.mean_violation = 0.0
+        self.qp_share = _QP_SHARE
         self.is_solved = True
-        self._n_solved = 0
-        self._n_dropped = 0
+        self._tolerance: float | None = None
+        self._n_solved = self._n_dropped = self._n_face_steps = 0
 
     def start_from(self, planes: _core.PlaneBatch) -> None:
         """Put planes of an earlier run into the working sets, whatever they are worth, and solve the QP roughly."""
@@ -166,9 +176,10 @@ class _Sweep:
         return self._slacks
 
     def solve(self, epsilon: float) -> None:
-        """Solve the QP over the working sets until it is off by no more than a share of ε per example."""
+        """Solve the QP over the working sets as closely as ε or the last violations ask for."""
+        self._tolerance = self.qp_share * max(epsilon, self.mean_violation)
         with self._watch("qp"):
-            self.is_solved = self._ascend(_QP_SHARE * epsilon)
+            self.is_solved = self._ascend(self._tolerance) and self.mean_violation <= epsilon
             # From the planes and α afresh: what many small steps left in w is not in the dual.
             self._sets.weights(self.weights.exact)
             self.weights.touch()
@@ -178,7 +189,7 @@ class _Sweep:
     def _ascend(self, tolerance: float) -> bool:
         """Raise the dual until a sweep over all examples finds a gap of at most ``tolerance`` · Σ C_i; return whether one did."""
         n_examples, w = self._problem.n_examples, self.weights.exact
-        wanted = tolerance * self._total_budget
+        wanted = tolerance * self.total_budget
         last_moved = np.full(n_examples, -_STAYS_ACTIVE - 1)
         n_steps = _FIRST_STEPS
         for k in range(_MAX_ROUNDS):
@@ -191,7 +202,8 @@ class _Sweep:
             if self._task.is_over:
                 return False
             if crawls and self._problem.n_weights <= _FEW_WEIGHTS:
-                self._sets.ascend_face(_REDUCTION * tolerance, n_steps, w)
+                ascent = self._sets.ascend_face(_REDUCTION * tolerance, n_steps, self._task.seconds_left, w)
+                self._n_face_steps += ascent.products
                 n_steps = min(2 * n_steps, _MOST_STEPS)
         return False
 
@@ -212,14 +224,16 @@ class _Sweep:
         """Return what the history records of the sweep."""
         dropped, self._n_dropped = self._n_dropped, 0
         solved, self._n_solved = self._n_solved, 0
+        face_steps, self._n_face_steps = self._n_face_steps, 0
         return {
             "planes": self._sets.n_planes,
             "planes_active": self._sets.n_active,
             "planes_added": n_added,
             "planes_dropped": dropped,
             "qps": solved,
+            "face_steps": face_steps,
             "epsilon": epsilon,
-            "qp_tolerance": None if epsilon is None else _QP_SHARE * epsilon,
+            "qp_tolerance": self._tolerance,
             **self._watch.read(),
         }
 
