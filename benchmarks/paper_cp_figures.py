@@ -343,7 +343,7 @@ def figures_8_and_9(tasks: list[Task], number: int) -> None:
 def two_panels(
     number: int, rows: list[dict[str, Any]], x: str, y: str, *, linear: bool = False, flat: bool = False, note: str = ""
 ) -> None:
-    """Draw the two panels of Figures 2, 3, 8 and 9, a line for each task; ``flat`` shows two decades of y."""
+    """Draw the two panels of Figures 2, 3, 8 and 9, a line for each task; ``flat`` shows at least two decades of y."""
     names = list(dict.fromkeys(row["panel"] for row in rows))
     figure, panels = plt.subplots(1, 2, figsize=(10, 4))
     for panel, name in zip(panels, names, strict=True):
@@ -352,7 +352,7 @@ def two_panels(
         panel.set_ylabel(y)
         if flat:
             top = 2.0 * max(row["y"] for row in rows)
-            panel.set_ylim(top / 100, top)
+            panel.set_ylim(min(top / 100, 0.5 * min(row["y"] for row in rows)), top)
         for row in rows if note else []:
             if row["panel"] == name:
                 panel.annotate(f"{row[note]:g}", (row["x"], row["y"]), (4, -12), textcoords="offset points", fontsize=7)
