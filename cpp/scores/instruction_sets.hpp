@@ -1,5 +1,5 @@
-// Which of the compiled kernels run. Apart from kernels.hpp, which the files of isa/ include and must stay free of
-// inline functions.
+// Which of the compiled kernels run. Apart from kernels.hpp, which the files of isa/ include: the standard library's inline
+// functions must not be compiled there.
 #pragma once
 
 #include <string>

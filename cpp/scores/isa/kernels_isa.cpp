@@ -1,5 +1,6 @@
-// Compiled once per instruction set with MAXMARGIN_ISA naming it. Includes nothing with inline functions of its own
-// beyond our headers' plain structs: a copy compiled for a newer CPU must not replace one that older CPUs run.
+// Compiled once per instruction set with MAXMARGIN_ISA naming it. Nothing here may call an inline function of another file: a
+// copy of it compiled for a newer CPU could replace the one that older CPUs run. Hence no standard headers but <cstdint>, and
+// the inline functions of kernels.hpp and features.hpp are not used.
 #include "scores/kernels.hpp"
 
 namespace maxmargin::MAXMARGIN_ISA {
