@@ -1,10 +1,13 @@
 """Going on from the planes of an earlier run: the same optimum with less work, and never from those of another problem."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
+from maxmargin.solvers import _cutting_planes, line_search
 
 pytestmark = pytest.mark.core
 
@@ -123,3 +126,38 @@ def test_planes_are_not_kept_of_what_cannot_be_told_apart():
 def test_planes_of_another_kind_are_refused(solver):
     with pytest.raises(TypeError, match=f"must come from a Solution of solver '{solver}'"):
         mm.train(mm.models.Binary(), np.eye(2), [-1, 1], solver=solver, planes=5)
+
+
+def interrupted(function, call):
+    """Return the function as it is when Ctrl-C strikes at the beginning of the given call, the first being 1."""
+    n_calls = itertools.count(1)
+
+    def interrupting(*given):
+        if next(n_calls) == call:
+            raise KeyboardInterrupt
+        return function(*given)
+
+    return interrupting
+
+
+@pytest.mark.parametrize(
+    ("solver", "where", "name"),
+    [("one-slack", _cutting_planes.CutModel, "_append"), ("line-search", line_search, "DualPoint")],
+)
+def test_an_interrupt_between_two_halves_of_a_step_keeps_no_planes(solver, where, name, kept, monkeypatch):
+    X, y, _ = kept
+    function = getattr(where, name)
+    monkeypatch.setattr(where, name, interrupted(function, 3))
+    with pytest.warns(match="training was interrupted"):
+        solution = mm.train(mm.models.Multiclass(3), X, y, solver=solver, keep_planes=True)
+    assert solution.planes is None
+    assert np.any(solution.w != 0.0)
+
+    warm = mm.MulticlassSVM(warm_start=True, solver=solver)
+    monkeypatch.setattr(where, name, interrupted(function, 3))
+    with pytest.warns(match="training was interrupted"):
+        warm.fit(X, y)
+    monkeypatch.setattr(where, name, function)
+    cold = mm.MulticlassSVM(solver=solver).fit(X, y)
+    assert warm.fit(X, y).certificate_.converged
+    assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-3)

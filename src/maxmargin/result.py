@@ -86,7 +86,8 @@ class Solution:
     solver : str
         The name of the solver that was used.
     planes : object or None
-        What :func:`maxmargin.train` needs to go on from here under another C, kept with ``keep_planes=True``.
+        What :func:`maxmargin.train` needs to go on from here under another C, kept with ``keep_planes=True``; None
+        where an interrupt left nothing to continue from.
     """
 
     w: NDArray[np.float64]

@@ -78,8 +78,11 @@ class CutModel:
         """Whether a float32 copy of the weights is close to them."""
         return self.norm2 == 0.0 or 1e-50 < self.norm2 < 1e50
 
-    def store(self, planes: _core.PlaneBatch | None) -> StoredCuts:
-        """Return the cuts for a later run."""
+    def store(self, planes: _core.PlaneBatch | None) -> StoredCuts | None:
+        """Return the cuts for a later run; None where an interrupt struck between a cut and its products."""
+        n_products = {len(self._losses), len(self._gram), len(self._at_nonnegative)}
+        if n_products != {self.size}:
+            return None
         return StoredCuts(self.cuts, self._losses, self._gram, self._at_nonnegative, planes)
 
     def restore(self, stored: StoredCuts) -> None:

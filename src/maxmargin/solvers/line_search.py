@@ -63,6 +63,7 @@ class LineSearch(Solver):
                 cuts.add_pending(C, u)
                 ascent = C * cuts.pending_loss - b - float(np.einsum("i,i->", _clipped(w.exact, J), u))
                 step = float(np.clip(ascent / max(float(np.einsum("i,i->", u, u)), 1e-300), 0.0, 1.0))
+                self._point = None  # an interrupt before w and b have both moved leaves no dual point
                 w.exact += step * u
                 b += step * (C * cuts.pending_loss - b)
                 unclipped = w.exact[J]
