@@ -161,3 +161,33 @@ def test_an_interrupt_between_two_halves_of_a_step_keeps_no_planes(solver, where
     cold = mm.MulticlassSVM(solver=solver).fit(X, y)
     assert warm.fit(X, y).certificate_.converged
     assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-3)
+
+
+def levels(cost):
+    """Return a model of a class that has the same name for every cost, as one that is edited in a notebook."""
+
+    class Levels(mm.Model):
+        n_features = 3
+
+        def joint_feature(self, x, y):
+            return np.where(np.arange(3) == y, x, 0.0)
+
+        def loss(self, y_true, y):
+            return cost * abs(y_true - y)
+
+        def outputs(self, x):
+            return range(3)
+
+    return Levels()
+
+
+def test_planes_of_a_class_that_was_defined_anew_are_refused():
+    x, y = np.linspace(-1.0, 2.0, 12), np.arange(12) % 3
+    planes = mm.train(levels(5.0), x, y, keep_planes=True).planes
+    with pytest.raises(ValueError, match="planes belong to another problem: model differ"):
+        mm.train(levels(1.0), x, y, planes=planes)
+
+    warm = mm.StructuralSVM(levels(5.0), warm_start=True).fit(x, y)
+    again = warm.set_params(model=levels(1.0)).fit(x, y)
+    cold = mm.StructuralSVM(levels(1.0)).fit(x, y)
+    assert again.certificate_ == cold.certificate_

@@ -1,7 +1,8 @@
 """What a later run continues from, and the proof that it is about the same problem.
 
 Planes of another problem would give a dual that bounds nothing, without a sign of it. So planes carry the hashes of all that
-they depend on: the model, the data, the sample weights, the rescaling and the solver. C, the loss and tolerances may change.
+they depend on: the model with its class, the data, the sample weights, the rescaling and the solver. C, the loss and tolerances
+may change.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ class Planes:
     Attributes
     ----------
     origin : dict
-        What they belong to, by name: hashes of the problem's parts, and the solver.
+        What they belong to, by name: hashes of the problem's parts, the model's class, and the solver.
     content : object
         What the solver needs.
     is_hint : bool
         Whether a run on another problem may ignore them; else it refuses them.
     """
 
-    origin: dict[str, str]
+    origin: dict[str, Any]
     content: Any = field(repr=False)
     is_hint: bool = False
 
-    def for_problem(self, origin: dict[str, str]) -> Any:
+    def for_problem(self, origin: dict[str, Any]) -> Any:
         """Return the content for a run on the problem of this origin; None for a hint of another one."""
         different = [name for name, value in origin.items() if self.origin.get(name) != value]
         if not different:
@@ -47,12 +48,13 @@ class Planes:
         )
 
 
-def origin_of(model: Any, X: Any, Y: Any, sample_weight: Any, rescaling: str, solver: str) -> dict[str, str]:
+def origin_of(model: Any, X: Any, Y: Any, sample_weight: Any, rescaling: str, solver: str) -> dict[str, Any]:
     """Return what planes of this problem belong to; the model is bound to its data already."""
     # With numbers of features and the like as binding sets them, a model is the same before its first run and its second.
-    kind = (type(model).__module__, type(model).__qualname__)
-    parts = {"model": (kind, vars(model)), "X": X, "Y": Y, "sample_weight": sample_weight, "rescaling": rescaling}
-    return {**{name: _hash(name, part) for name, part in parts.items()}, "solver": solver}
+    parts = {"model": vars(model), "X": X, "Y": Y, "sample_weight": sample_weight, "rescaling": rescaling}
+    hashes = {name: _hash(name, part) for name, part in parts.items()}
+    # The class itself: one that was edited and defined anew has the old one's name, and perhaps another loss.
+    return {**hashes, "model": (type(model), hashes["model"]), "solver": solver}
 
 
 def _hash(name: str, part: Any) -> str:
