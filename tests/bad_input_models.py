@@ -77,7 +77,7 @@ refused("train-chain-label-flat", "one label per sequence", V, "y[0] has shape (
         lambda: train(Chain(3), XS, [0, 1, 2]))
 refused("train-n-labels", "`Multiclass(0)`, `Chain(2.5)`, `Multiclass('3')`", V,
         "n_labels must be an integer ≥ 1, found 0", lambda: Multiclass(0))
-refused("train-planes", "`planes=` of a run on other data", V, "planes belong to another problem: Y differ",
+refused("train-planes", "`planes=` of a run on other data", V, "planes belong to another problem: Y differs",
         lambda: train3(planes=train(Multiclass(3), X, (Y3 + 1) % 3, keep_planes=True).planes))
 works("train-one-label", "`Multiclass(1)`, `Chain(1)`", "w = 0, an objective of 0",
         lambda: is_solved(train(Multiclass(1), X, np.zeros(20)), 0.0)

@@ -24,7 +24,7 @@ class Planes:
     content : object
         What the solver needs.
     is_hint : bool
-        Whether a run on another problem may ignore them; else it refuses them.
+        Whether a run on another problem, or on one that cannot be known again, may ignore them; else it is refused.
     """
 
     origin: dict[str, Any]
@@ -43,9 +43,17 @@ class Planes:
                 f"planes come from solver '{self.origin.get('solver')}'; solver '{origin['solver']}' cannot go on from them."
             )
         raise ValueError(
-            f"planes belong to another problem: {' and '.join(different)} differ from those they were found with, and the "
-            "certificate would be wrong."
+            f"planes belong to another problem: {' and '.join(different)} {'differs' if len(different) == 1 else 'differ'} from "
+            "what they were found with, and the certificate would be wrong."
         )
+
+
+# What a hint is before there are planes.
+NO_PLANES = Planes({}, None, is_hint=True)
+
+
+class NoOriginError(ValueError):
+    """A part of the problem has no hash, so that a later run could not know it again."""
 
 
 def origin_of(model: Any, X: Any, Y: Any, sample_weight: Any, rescaling: str, solver: str) -> dict[str, Any]:
@@ -63,9 +71,11 @@ def _hash(name: str, part: Any) -> str:
     try:
         return str(hash_of(_plain(part)))
     except Exception as error:  # whatever the pickling of user code raises
-        raise ValueError(
-            f"planes of two runs are kept apart by pickles of their problems, and {name} has none: {error}"
-        ) from error
+        # The first line, and no chain: joblib appends all that it was about to hash.
+        reason = str(error.args[0] if error.args else type(error).__name__).partition("\n")[0]
+        raise NoOriginError(
+            f"planes of two runs are kept apart by pickles of their problems, and {name} has none: {reason}"
+        ) from None
 
 
 def _plain(part: Any) -> Any:

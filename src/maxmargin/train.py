@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer
-from maxmargin._warm_start import Planes, origin_of
+from maxmargin._warm_start import NoOriginError, Planes, origin_of
 from maxmargin.problem import Problem
 from maxmargin.result import Solution
 from maxmargin.solvers import make_solver
@@ -148,8 +148,13 @@ def train(
     deadline = None if max_time is None else time.perf_counter() + max_time
     task = Task(problem, float(C), loss, tol, rng, deadline)
     try:
-        needs_origin = planes is not None or keep_planes
-        origin = origin_of(model, X, Y, problem.sample_weight, rescaling, chosen.name) if needs_origin else {}
+        origin = None
+        if planes is not None or keep_planes:
+            try:
+                origin = origin_of(model, X, Y, problem.sample_weight, rescaling, chosen.name)
+            except NoOriginError:
+                if planes is None or not planes.is_hint:
+                    raise
         solution = run(
             chosen,
             task,
@@ -157,10 +162,10 @@ def train(
             max_time=max_time,
             verbose=verbose,
             callback=callback,
-            planes=None if planes is None else planes.for_problem(origin),
-            keep_planes=keep_planes,
+            planes=None if planes is None or origin is None else planes.for_problem(origin),
+            keep_planes=keep_planes and origin is not None,
         )
-        if solution.planes is not None:
+        if solution.planes is not None and origin is not None:
             solution.planes = Planes(origin, solution.planes)
         return solution
     finally:

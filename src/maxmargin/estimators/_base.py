@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer, is_number
-from maxmargin._warm_start import Planes
+from maxmargin._warm_start import NO_PLANES, Planes
 from maxmargin.files import model_file
 from maxmargin.model import Model
 from maxmargin.models._linear import check_cost_matrix
@@ -88,7 +88,8 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _train(self, model: Trainable, X: Any, Y: Any, sample_weight: ArrayLike | None) -> Solution:
         """Train ``model`` and set what does not depend on it."""
-        planes = self._warm if self.warm_start else None
+        # A hint from the first fit on: what cannot be kept apart by its pickle is trained without keeping anything.
+        planes = dataclasses.replace(self._warm or NO_PLANES, is_hint=True) if self.warm_start else None
         solution = train(
             model,
             X,
@@ -105,7 +106,7 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             random_state=_seed(self.random_state),
             verbose=int(self.verbose),
             solver_options=self.solver_options,
-            planes=planes if planes is None else dataclasses.replace(planes, is_hint=True),
+            planes=planes,
             keep_planes=bool(self.warm_start),
         )
         _check_precision(solution)

@@ -52,6 +52,7 @@ class StructuralSVM(MaxMarginEstimator):
         Seed of solvers that visit the examples in random order.
     warm_start : bool, default False
         Whether to keep the planes, so that the next ``fit`` on the same data (with another C, say) starts from them.
+        A model or data without a pickle, by which they are known again, are trained afresh each time.
     verbose : int, default 0
         1: a line per exact pass; 2: a line per iteration.
     solver_options : dict or None, default None
