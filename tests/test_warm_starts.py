@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
+from maxmargin._warm_start import origin_of
 from maxmargin.solvers import _cutting_planes, line_search
 
 pytestmark = pytest.mark.core
@@ -99,6 +100,31 @@ def test_a_model_may_be_trained_again_from_its_own_planes(kept):
                 data.sum_duplicates()  # which scipy remembers
         cold = mm.train(mm.models.Multiclass(3), data, y, 0.5)
         assert solution.certificate.primal == pytest.approx(cold.certificate.primal, rel=2e-3)
+
+
+def test_equal_data_in_another_form_is_the_same_problem(kept):
+    X, y, planes = kept
+    for same_X in (np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], X.tolist(), list(X)):
+        for same_y in (y.tolist(), tuple(y.tolist()), list(y)):
+            warm = mm.train(mm.models.Multiclass(3), same_X, same_y, planes=planes["one-slack"], solver="one-slack")
+            assert warm.history[0]["cuts"] > 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([1, 2], [1, 3]),
+        ([1, 2], [1.0, 2.0]),
+        ([[1, 2], [3, 4]], [1, 2, 3, 4]),
+        ([2**63, -1], [2**63 + 1, -1]),  # equal as float64, which NumPy makes of them
+        ([1, "2"], ["1", "2"]),
+        ([[1], [2, 3]], [[1, 2], [3]]),
+    ],
+)
+def test_other_data_in_a_like_form_is_another_problem(one, other):
+    first, second = (origin_of(mm.models.Binary(), np.eye(2), Y, None, "margin", "n-slack") for Y in (one, other))
+    assert first["Y"] != second["Y"]
+    assert first["X"] == second["X"]
 
 
 class Unpicklable(mm.Model):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 
@@ -79,11 +80,29 @@ def _hash(name: str, part: Any) -> str:
 
 
 def _plain(part: Any) -> Any:
-    """Return sparse matrices without what scipy remembers of them, which is not the same after every use."""
+    """Return equal data in one form: arrays in C order, lists of numbers as arrays, sparse matrices as their CSR arrays."""
+    if type(part) in (np.ndarray, np.memmap):
+        return np.asarray(part, order="C")
     if isinstance(part, (list, tuple)):
-        return [_plain(item) for item in part]
+        return _plain_list(part)
     is_sparse: bool = sp.issparse(part)
     if not is_sparse:
         return part
+    # Without what scipy remembers of them, which is not the same after every use.
     rows = part.tocsr()
     return rows.shape, rows.indptr, rows.indices, rows.data
+
+
+def _plain_list(items: list[Any] | tuple[Any, ...]) -> Any:
+    kinds = set(map(type, items))
+    kind = kinds.pop() if len(kinds) == 1 else object
+    if issubclass(kind, (int, float, np.generic)):
+        numbers = np.asarray(items)
+        # Other types than the items' own come of integers beyond 64 bits.
+        return numbers if numbers.dtype == np.dtype(kind) else list(items)
+    plain = [_plain(item) for item in items]
+    # Rows of a table only: copies of larger items would cost as much memory as the data.
+    is_table = kind is not object and all(isinstance(row, np.ndarray) and row.ndim == 1 for row in plain)
+    if is_table and len({(row.dtype, row.shape) for row in plain}) == 1:
+        return np.stack(plain)
+    return plain

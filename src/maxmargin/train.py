@@ -96,6 +96,7 @@ def train(
     planes : object, optional
         ``Solution.planes`` of an earlier run to continue from. C, loss and tol may differ; X, Y, sample_weight, model, rescaling
         and solver must be the same, because the certificate rests on that: planes of another problem are refused.
+        So are those of a model in Python that writes to its own attributes while it searches: it is not the same afterwards.
     keep_planes : bool, default False
         Whether the solution keeps what a later run can continue from; it may be much larger than the weights. Model and data
         must have pickles then, by which :func:`train` knows them again.
