@@ -1,6 +1,7 @@
 """Going on from the planes of an earlier run: the same optimum with less work, and never from those of another problem."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -125,6 +126,14 @@ def test_other_data_in_a_like_form_is_another_problem(one, other):
     first, second = (origin_of(mm.models.Binary(), np.eye(2), Y, None, "margin", "n-slack") for Y in (one, other))
     assert first["Y"] != second["Y"]
     assert first["X"] == second["X"]
+
+
+def test_planes_say_that_they_cannot_be_pickled(kept):
+    X, y, planes = kept
+    with pytest.raises(TypeError, match=r"planes cannot be pickled.*solution\.planes = None"):
+        pickle.dumps(planes["one-slack"])
+    warm = mm.MulticlassSVM(warm_start=True).fit(X, y)
+    assert pickle.loads(pickle.dumps(warm)).certificate_ == warm.certificate_
 
 
 class Unpicklable(mm.Model):

@@ -48,6 +48,13 @@ class Planes:
             "what they were found with, and the certificate would be wrong."
         )
 
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled, saying what to do instead."""
+        raise TypeError(
+            "planes cannot be pickled or copied: they serve later runs of this process. Set solution.planes = None to pickle "
+            "a Solution; to keep a fitted estimator, use its save(path), which leaves planes out."
+        )
+
 
 # What a hint is before there are planes.
 NO_PLANES = Planes({}, None, is_hint=True)

@@ -99,7 +99,8 @@ def train(
         So are those of a model in Python that writes to its own attributes while it searches: it is not the same afterwards.
     keep_planes : bool, default False
         Whether the solution keeps what a later run can continue from; it may be much larger than the weights. Model and data
-        must have pickles then, by which :func:`train` knows them again.
+        must have pickles then, by which :func:`train` knows them again. Planes themselves have none: they live as long as the
+        process.
 
     Returns
     -------
