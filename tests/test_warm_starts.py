@@ -235,3 +235,9 @@ def test_planes_of_a_class_that_was_defined_anew_are_refused():
     again = warm.set_params(model=levels(1.0)).fit(x, y)
     cold = mm.StructuralSVM(levels(1.0)).fit(x, y)
     assert again.certificate_ == cold.certificate_
+
+
+def test_a_solution_in_place_of_its_planes_is_refused():
+    solution = mm.train(mm.models.Binary(), np.eye(2), [-1, 1], keep_planes=True)
+    with pytest.raises(TypeError, match=r"planes=solution\.planes"):
+        mm.train(mm.models.Binary(), np.eye(2), [-1, 1], planes=solution)

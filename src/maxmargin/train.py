@@ -143,6 +143,10 @@ def train(
         raise ValueError(f"random_state must be an integer ≥ 0, a Generator or None, found {random_state!r}.")
     check_bool("keep_planes", keep_planes)
     chosen = make_solver(solver, loss, rescaling, model.abilities, solver_options)
+    if isinstance(planes, Solution):
+        raise TypeError(
+            "planes is a Solution; give its planes, planes=solution.planes, of a run with keep_planes=True."
+        )
     if planes is not None and not isinstance(planes, Planes):
         raise TypeError(f"planes must come from a Solution of solver '{chosen.name}', found {type(planes).__name__}.")
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
