@@ -24,3 +24,25 @@ def test_a_certificate_says_what_ended_training_early():
 def test_bounds_that_are_missing_or_estimates_are_named():
     text = str(mm.Certificate(primal=2.0, dual=None, oracle_calls=3, exact=False, converged=False))
     assert text == "primal 2, no dual, 3 oracle calls, not verified, not converged"
+
+
+def test_a_certificate_names_an_inexact_oracle():
+    class Careless(mm.Model):
+        n_features = 1
+
+        def joint_feature(self, x, y):
+            return [x * y]
+
+        def loss(self, y_true, y):
+            return abs(y_true - y)
+
+        def outputs(self, x):
+            return range(3)
+
+        def loss_augmented_argmax(self, x, y_true, w):
+            return 0
+
+    with pytest.warns(mm.InexactOracleWarning):
+        certificate = mm.train(Careless(), [1.0, -1.0, 0.5], [2, 0, 1], C=10.0, max_iter=100).certificate
+    assert not certificate.exact
+    assert "oracle inexact" in str(certificate)

@@ -31,6 +31,8 @@ class Certificate:
         Whether the stopping rule was met (rather than max_iter, max_time or an interrupt).
     message : str
         Why training stopped.
+    oracle_exact : bool
+        False if an oracle was found to return outputs that are not maximal: which of the two reasons ``exact`` has.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Certificate:
     exact: bool = True
     converged: bool = True
     message: str = ""
+    oracle_exact: bool = True
 
     @property
     def gap(self) -> float | None:
@@ -64,7 +67,7 @@ class Certificate:
             bounds += "no dual"
         else:
             bounds += f"dual {self.dual:.8g}, gap {self.gap:.3g} ({self.relative_gap:.2e} of the primal)"
-        quality = "exact" if self.exact else "not verified"
+        quality = "exact" if self.exact else "not verified" if self.oracle_exact else "oracle inexact"
         end = "converged" if self.converged else "not converged"
         reason = f": {self.message}" if self.message else ""
         return f"{bounds}, {self.oracle_calls} oracle calls, {quality}, {end}{reason}"

@@ -238,6 +238,7 @@ def run(
         exact=problem.is_exact and best.is_precise,
         converged=converged,
         message=message,
+        oracle_exact=problem.is_exact,
     )
     if history:
         history[-1]["primal"] = certificate.primal
