@@ -190,5 +190,6 @@ refused("file-truncated", "a file without its last 20 bytes", V, "is not a model
         lambda: mm.load(file_with(saved()[:-20])), core=True)
 refused("file-flipped", "a file with one wrong bit", V, "its checksum does not fit its content",
         lambda: mm.load(file_with(saved()[:-5] + bytes([saved()[-5] ^ 1]) + saved()[-4:])), core=True)
-refused("file-no-folder", "`save` into a folder that is not there", OSError, "could not be written",
+refused("file-no-folder", "`save` into a folder that is not there", FileNotFoundError,
+        "nowhere/x.mm could not be written: there is no folder nowhere.",
         lambda: binary().save("nowhere/x.mm"), core=True)

@@ -197,7 +197,7 @@ def test_what_cannot_be_saved_is_said(tmp_path):
 
     with pytest.raises(ValueError, match="Mine cannot be saved"):
         Mine().fit(X_IRIS, Y_IRIS > 0).save(path)
-    with pytest.raises(OSError, match="missing"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing"):
         fitted("binary")[0].save(tmp_path / "missing" / "model.mm")
     assert os.listdir(tmp_path) == []
 

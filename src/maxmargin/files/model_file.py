@@ -72,6 +72,8 @@ def save(estimator: Storable, path: str | os.PathLike[str]) -> None:
     ------
     ValueError
         If a parameter, a label or a feature name is of a type that a file cannot hold.
+    FileNotFoundError
+        If the folder of ``path`` is not there.
     """
     encoder = Encoder()
     state = estimator._fitted_state()
@@ -202,6 +204,9 @@ def _write(path: Path, text: str, arrays: dict[str, NDArray[Any]]) -> None:
     """Write beside and rename: what ``path`` holds is whole at every moment."""
     # Through a link the file it points to is replaced, not the link.
     target = Path(os.path.realpath(path))
+    folder = target.parent if path.is_symlink() else path.parent
+    if not folder.exists():
+        raise FileNotFoundError(f"{path} could not be written: there is no folder {folder}.")
     beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
         try:
