@@ -211,6 +211,8 @@ def test_a_structural_file_needs_the_model(tmp_path):
     refuses(path, r"model=Levels\(…\)")
     with pytest.raises(ValueError, match="of the class Levels, found a Other"):
         load(path, model=type("Other", (Levels,), {})())
+    with pytest.raises(TypeError, match="model is the class Levels; give an instance"):
+        load(path, model=Levels)
     again = load(path, model=Levels())
     assert (again.model_.n_levels, again.model_.shape) == (3, (3, 4))
     assert not hasattr(again.model, "n_levels")

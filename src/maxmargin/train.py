@@ -131,7 +131,7 @@ def train(
     >>> second.certificate.converged
     True
     """
-    _check_model(model)
+    check_model(model)
     check_training(C=C, tol=tol, max_iter=max_iter, max_time=max_time, verbose=verbose)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be a function of a history record or None, found {callback!r}.")
@@ -178,7 +178,7 @@ def train(
         problem.close()
 
 
-def _check_model(model: Any) -> None:
+def check_model(model: Any) -> None:
     """Refuse what is not a model, saying what to give instead."""
     if isinstance(model, type):
         raise TypeError(f"model is the class {model.__name__}; give an instance of it: {model.__name__}(…).")

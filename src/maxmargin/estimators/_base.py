@@ -21,7 +21,7 @@ from maxmargin.models._linear import check_cost_matrix
 from maxmargin.problem import FloatArray
 from maxmargin.result import Certificate, Solution
 from maxmargin.solvers import make_solver
-from maxmargin.train import Trainable, train
+from maxmargin.train import Trainable, check_model, train
 
 
 class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -172,6 +172,8 @@ def load(path: str | os.PathLike[str], *, model: Model | None = None) -> MaxMarg
     ------
     ValueError
         If the file is not a model file, is damaged, or was written by a later version.
+    TypeError
+        If ``model`` is a class or anything else that is not an instance of a model.
 
     Examples
     --------
@@ -183,6 +185,8 @@ def load(path: str | os.PathLike[str], *, model: Model | None = None) -> MaxMarg
     >>> again.predict([[2.0]]).tolist()
     ['yes']
     """
+    if model is not None:
+        check_model(model)
     return model_file.load(path, _STORABLE, model)
 
 
