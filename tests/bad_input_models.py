@@ -149,6 +149,9 @@ refused("model-loss-negative", "a negative loss", V, "is -1.0; a loss must be fi
         lambda: structural(levels(loss=lambda self, a, b: -float(a != b))), core=True)
 refused("model-loss-of-truth", "a loss of 1 for the truth itself", V, "the loss of the true output itself must be 0",
         lambda: structural(levels(loss=lambda self, a, b: 1.0)), core=True)
+refused("model-truth-not-listed", "a true output that `outputs` does not list", V,
+        "which outputs(X[0]) does not list: no prediction could be right",
+        lambda: structural(levels(outputs=lambda self, x: [7, 8])), core=True)
 refused("model-no-outputs", "no outputs at prediction", V, "outputs(x) is empty",
         lambda: levels(outputs=lambda self, x: []).predict(X, np.ones(9)))
 refused("model-writes-weights", "a search that writes to w", V, "read-only",

@@ -101,7 +101,7 @@ class Model(ABC):
         """Return Δ(y_true, y) ≥ 0, what predicting ``y`` costs; 0 for the truth itself."""
 
     def outputs(self, x: Any) -> Iterable[Any]:
-        """Return all outputs of ``x``, if they can be listed."""
+        """Return all outputs of ``x``, if they can be listed; a true output that is not among them is an error in training."""
         raise NotImplementedError(
             f"{type(self).__name__} does not list its outputs: write outputs(x), or the search that was asked for."
         )
@@ -239,6 +239,15 @@ class Model(ABC):
         """List the truth first: it is a constraint of its example whether or not ``outputs`` would list it."""
         yield y_true
         yield from self.outputs(x)
+
+    def _enumerates(self, rescaling: str) -> bool:
+        """Return whether the search of this rescaling goes through :meth:`outputs`."""
+        return not self._overrides(_SEARCHES["slack_oracle" if rescaling == "slack" else "max_oracle"])
+
+    def _lists(self, x: Any, y: Any) -> bool:
+        """Return whether ``y`` is among the outputs of ``x``."""
+        key = self.key(y)
+        return any(self.key(other) == key for other in self.outputs(x))
 
     def _overrides(self, method: str) -> bool:
         return getattr(getattr(self, method), "__func__", None) is not getattr(Model, method)

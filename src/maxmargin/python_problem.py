@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -116,6 +117,7 @@ class _Searcher:
         self._X = X
         self._Y = Y
         self._is_slack = rescaling == "slack"
+        self._enumerates = model._enumerates(rescaling)
         self._gold: dict[int, SparseVector] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -176,6 +178,11 @@ class _Searcher:
             own_loss = checked_loss(model.loss(y, y), f"loss(Y[{i}], Y[{i}])")
             if own_loss != 0.0:
                 raise ValueError(f"loss(Y[{i}], Y[{i}]) is {own_loss}; the loss of the true output itself must be 0.")
+            if self._enumerates and not model._lists(self._X[i], y):
+                plain = y.tolist() if isinstance(y, (np.ndarray, np.generic)) else y
+                raise ValueError(
+                    f"Y[{i}] is {reprlib.repr(plain)}, which outputs(X[{i}]) does not list: no prediction could be right."
+                )
             vector = model.joint_feature(self._X[i], y)
             self._gold[i] = as_sparse(vector, model.n_features, f"joint_feature(X[{i}], Y[{i}])")
         return self._gold[i]
