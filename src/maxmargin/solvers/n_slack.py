@@ -76,19 +76,20 @@ class NSlack(Solver):
             # The first sweep only looks: it finds how large slacks are at w = 0.
             n_added, is_whole = sweep.visit_all(np.inf if epsilon is None else epsilon, precise=self.precise)
             slacks = sweep.slacks(precise=self.precise)
-            step = Iterate(sweep.weights, is_precise=self.precise, dual=sweep.dual())
-            step.primal = 0.5 * sweep.weights.norm2() + task.C * float(
+            primal = 0.5 * sweep.weights.norm2() + task.C * float(
                 sweep.sample_weight @ (slacks**2 if squared else slacks)
             )
+            step = Iterate(sweep.weights, is_precise=self.precise, primal=primal, dual=sweep.dual())
+            gap = (primal - sweep.dual()) / sweep.total_budget
             # A sweep that finds nothing asks for the QP at its final precision.
-            sweep.mean_violation = (step.primal - step.dual) / sweep.total_budget if n_added else 0.0
+            sweep.mean_violation = gap if n_added else 0.0
             # A float32 search that finds nothing proves nothing: the next sweep is in double.
             is_proof = self.precise or task.problem.always_precise
             step.is_last = has_epsilon and n_added == 0 and is_whole and is_proof and sweep.is_solved
-            if step.is_last and not squared:
-                # The QP's blocks were each measured at the w of its own visit: what they add up to is checked at this one.
-                step.is_last = step.primal - step.dual <= (1.0 + 2.0 * _QP_SHARE) * epsilon * sweep.total_budget
-                sweep.qp_share *= 1.0 if step.is_last else 0.3
+            if step.is_last and not squared and gap > (1.0 + 2.0 * _QP_SHARE) * epsilon:
+                # The QP's blocks were each measured at the w of its own visit; here they add up to more.
+                step.is_last = False
+                sweep.qp_share *= 0.3
             if has_epsilon and n_added == 0:
                 self.demand_precision()
             step.details = sweep.details(n_added, epsilon)
