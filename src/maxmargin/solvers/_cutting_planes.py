@@ -87,10 +87,6 @@ class CutModel:
 
     def restore(self, stored: StoredCuts) -> None:
         """Start from the cuts of an earlier run; the model has none yet."""
-        if stored.cuts.n_weights != self._problem.n_weights:
-            raise ValueError(
-                f"planes belong to a model of {stored.cuts.n_weights} weights, this one has {self._problem.n_weights}."
-            )
         self.cuts = stored.cuts.copy()
         for k, loss in enumerate(stored.losses):
             self._append(loss, stored.gram[k, : k + 1], stored.at_nonnegative[k])

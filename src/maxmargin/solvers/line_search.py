@@ -87,12 +87,8 @@ class DualPoint:
     C: float
 
 
-def _restore(stored: Any, w: DenseWeights, C: float) -> float:
+def _restore(stored: DualPoint, w: DenseWeights, C: float) -> float:
     """Put w where an earlier run ended, scaled to fit C, and return b."""
-    if not isinstance(stored, DualPoint) or stored.w.shape != w.exact.shape:
-        raise TypeError(
-            f"planes must come from a Solution of solver 'line-search' and this model, found {type(stored).__name__}."
-        )
     scale = min(1.0, C / stored.C)
     np.multiply(stored.w, scale, out=w.exact)
     w.touch()

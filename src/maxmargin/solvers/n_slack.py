@@ -23,9 +23,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin import _core
+from maxmargin._parameters import is_integer
 from maxmargin.problem import FloatArray, IntArray
 from maxmargin.solvers._timing import Stopwatch
-from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task, is_integer
+from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
 from maxmargin.weights import DenseWeights
 
 # Under tol, ε starts at this share of the mean slack at w = 0.
@@ -132,8 +133,6 @@ class _Sweep:
 
     def start_from(self, planes: _core.PlaneBatch) -> None:
         """Put planes of an earlier run into the working sets, whatever they are worth, and solve the QP roughly."""
-        if not isinstance(planes, _core.PlaneBatch):
-            raise TypeError(f"planes must come from a Solution of solver 'n-slack', found {type(planes).__name__}.")
         self._sets.insert(planes, self.weights.exact, -np.inf)
         losses = planes.losses()
         if len(losses):

@@ -20,11 +20,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from maxmargin._parameters import is_integer, is_number
 from maxmargin.problem import Problem
 from maxmargin.solvers._cutting_planes import CutModel, Separator, StoredCuts
 from maxmargin.solvers._stabilized import CachedLineSearch, LineSearchSeparator, ScoredLineSearch, block_passes
 from maxmargin.solvers._timing import Stopwatch
-from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task, is_integer, is_number
+from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
 
 # The share of the last exact violation that a cached cut must reach to be used. Larger values than SVM-struct's 0.1 and a coarser
 # QP mean fewer, better cuts where the oracle is fast (benchmarks/one_slack_shares.py).
@@ -141,9 +142,7 @@ class OneSlack(Solver):
         cache = self._separator.cache
         return self._model.store(None if cache is None else cache.planes())
 
-    def _restore(self, stored: Any, model: CutModel, separator: Separator) -> None:
-        if not isinstance(stored, StoredCuts):
-            raise TypeError(f"planes must come from a Solution of solver 'one-slack', found {type(stored).__name__}.")
+    def _restore(self, stored: StoredCuts, model: CutModel, separator: Separator) -> None:
         model.restore(stored)
         if separator.cache is not None and stored.planes is not None:
             separator.cache.insert(stored.planes)
