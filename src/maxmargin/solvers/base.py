@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from maxmargin._parameters import is_integer as is_integer
-from maxmargin._parameters import is_number as is_number
+from maxmargin._parameters import is_number
 from maxmargin.problem import Problem
 from maxmargin.result import Certificate, Solution
 from maxmargin.weights import DenseWeights
@@ -138,6 +137,10 @@ class Solver(ABC):
 # Below this relative gap the float32 search could hide a difference that matters.
 _PRECISE_BELOW = 1e-4
 
+# Endings that mean more than their text.
+_RULE_MET = "the stopping rule was met"
+_INTERRUPTED = "training was interrupted"
+
 
 @dataclass
 class _Best:
@@ -163,6 +166,39 @@ class _Best:
         # No tolerance can be below what rounding leaves.
         return bool(np.isfinite(self.primal) and np.isfinite(self.dual) and self.gap <= max(tol, 1e-15) * self.primal)
 
+    def meets_rule(self, iterate: Iterate, solver: Solver, task: Task) -> bool:
+        reached = iterate.wanted_gap is not None and self.gap <= iterate.wanted_gap
+        return iterate.is_last or reached or (solver.stops_on_gap and self.is_within(task.tol))
+
+    def verify(self, task: Task) -> None:
+        """Replace a primal whose planes were found in float32 by the exact one."""
+        if not self.is_precise or self.primal == np.inf:
+            self.primal = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
+            self.is_precise = True
+
+    def record(self, iterate: Iterate, number: int, seconds: float, oracle_calls: int) -> Record:
+        has_dual = iterate.dual is not None
+        return {
+            "iteration": number,
+            "seconds": seconds,
+            "primal": self.primal,
+            "dual": self.dual if has_dual else None,
+            "gap": self.gap if has_dual else None,
+            "oracle_calls": oracle_calls,
+            **iterate.details,
+        }
+
+    def certificate(self, problem: Problem, message: str) -> Certificate:
+        return Certificate(
+            primal=float(self.primal),
+            dual=float(self.dual) if np.isfinite(self.dual) else None,
+            oracle_calls=problem.oracle_calls,
+            exact=problem.is_exact and self.is_precise,
+            converged=message == _RULE_MET,
+            message=message,
+            oracle_exact=problem.is_exact,
+        )
+
 
 def run(
     solver: Solver,
@@ -176,50 +212,28 @@ def run(
     keep_planes: bool = False,
 ) -> Solution:
     """Run a solver until the gap is small enough, and certify what it found."""
-    problem, squared = task.problem, task.loss == "squared_hinge"
+    problem = task.problem
     start = time.perf_counter()
     best = _Best(problem.zero_weights())
     history: list[Record] = []
-    message, converged, was_interrupted = "", False, False
-
-    def verify() -> None:
-        """Replace a primal whose planes were found in float32 by the exact one."""
-        if not best.is_precise or best.primal == np.inf:
-            best.primal = problem.primal(best.weights, task.C, squared=squared)
-            best.is_precise = True
-
-    def rule_is_met(iterate: Iterate) -> bool:
-        reached = iterate.wanted_gap is not None and best.gap <= iterate.wanted_gap
-        return iterate.is_last or reached or (solver.stops_on_gap and best.is_within(task.tol))
-
+    message = ""
     try:
         for iterate in solver.iterate(task, planes):
             iterate.is_precise = iterate.is_precise or problem.always_precise
             best.update(iterate)
-            has_dual = iterate.dual is not None
             seconds = time.perf_counter() - start
-            record: Record = {
-                "iteration": len(history) + 1,
-                "seconds": seconds,
-                "primal": best.primal,
-                "dual": best.dual if has_dual else None,
-                "gap": best.gap if has_dual else None,
-                "oracle_calls": problem.oracle_calls,
-                **iterate.details,
-            }
-            history.append(record)
+            history.append(best.record(iterate, len(history) + 1, seconds, problem.oracle_calls))
             if verbose > 1 or (verbose == 1 and iterate.primal is not None):
-                _report(solver.name, record)
-            if callback is not None and callback(record):
+                _report(solver.name, history[-1])
+            if callback is not None and callback(history[-1]):
                 message = "the callback asked for an end"
                 break
             if best.is_within(_PRECISE_BELOW):
                 solver.demand_precision()
-            if rule_is_met(iterate):
-                verify()
-                if rule_is_met(iterate):
-                    message = "the stopping rule was met"
-                    converged = True
+            if best.meets_rule(iterate, solver, task):
+                best.verify(task)
+                if best.meets_rule(iterate, solver, task):
+                    message = _RULE_MET
                     break
                 solver.demand_precision()
             if max_iter is not None and len(history) >= max_iter:
@@ -228,27 +242,19 @@ def run(
             if max_time is not None and seconds >= max_time:
                 message = f"max_time={max_time:g} s was reached"
                 break
-        verify()
+        best.verify(task)
     except KeyboardInterrupt:
-        message, was_interrupted = "training was interrupted", True
-    certificate = Certificate(
-        primal=float(best.primal),
-        dual=float(best.dual) if np.isfinite(best.dual) else None,
-        oracle_calls=problem.oracle_calls,
-        exact=problem.is_exact and best.is_precise,
-        converged=converged,
-        message=message,
-        oracle_exact=problem.is_exact,
-    )
+        message = _INTERRUPTED
+    certificate = best.certificate(problem, message)
     if history:
         history[-1]["primal"] = certificate.primal
         history[-1]["gap"] = certificate.gap
     _check_bounds(certificate)
-    if not converged:
+    if not certificate.converged:
         gap = certificate.relative_gap
         warnings.warn(
             f"{message}; the relative duality gap is {gap if gap is None else f'{gap:.3g}'}, tol is {task.tol:g}.",
-            _convergence_warning(must_be_quick=was_interrupted),
+            _convergence_warning(must_be_quick=message == _INTERRUPTED),
             stacklevel=3,
         )
     kept = solver.planes() if keep_planes else None
