@@ -11,6 +11,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/checks.hpp"
 #include "planes/linear_space.hpp"
+#include "planes/oracle.hpp"
 #include "planes/score_line.hpp"
 #include "planes/vector_space.hpp"
 #include "scores/instruction_sets.hpp"
@@ -81,6 +82,41 @@ nb::tuple k_best(const LinearSpace& space, const Chain& chain, Array1<double> w,
         all_values.insert(all_values.end(), values[i].begin(), values[i].end());
     }
     return nb::make_tuple(to_numpy(std::move(all_codes)), to_numpy(std::move(all_values)), to_numpy(std::move(found)));
+}
+
+// A model's own search, asked with the numbers of examples.
+class CallbackOracle final : public Oracle {
+  public:
+    explicit CallbackOracle(nb::callable search) : search_(std::move(search)) {}
+
+    PlaneBatch search(std::span<const int64_t> ids) override {
+        nb::gil_scoped_acquire gil;
+        return nb::cast<PlaneBatch>(search_(to_numpy(std::vector<int64_t>(ids.begin(), ids.end()))));
+    }
+
+  private:
+    nb::callable search_;
+};
+
+void bind_oracles(nb::module_& m) {
+    nb::class_<Oracle>(m, "Oracle").def(
+        "search",
+        [](Oracle& self, Array1<int64_t> ids) {
+            nb::gil_scoped_release release;
+            return self.search(as_span(ids));
+        },
+        arg("ids"));
+    nb::class_<LinearOracle, Oracle>(m, "LinearOracle")
+        .def(
+            "__init__",
+            [](LinearOracle* self, std::shared_ptr<LinearSpace> space, Array1<double> w, std::optional<Array1<float>> rounded, bool plain, int n_threads) {
+                const WeightsView weights = view(*space, w, rounded);
+                require_truth(*space);
+                new (self) LinearOracle(space, weights, plain ? Search::plain : space->search_kind(), workers(n_threads));
+            },
+            arg("space"), arg("weights"), arg("rounded").none(), arg("plain"), arg("n_threads"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+            nb::keep_alive<1, 4>());
+    nb::class_<CallbackOracle, Oracle>(m, "CallbackOracle").def(nb::init<nb::typed<nb::callable, PlaneBatch(nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>)>>(), arg("search"));
 }
 
 void bind_batches(nb::module_& m) {
@@ -227,7 +263,7 @@ void bind_spaces(nb::module_& m) {
                 require_truth(self);
                 require_numbers_of("example", as_span(ids), self.n_examples());
                 nb::gil_scoped_release release;
-                return self.separate(as_span(ids), weights, workers(n_threads));
+                return self.separate(as_span(ids), weights, self.search_kind(), workers(n_threads));
             },
             arg("ids"), arg("weights"), arg("rounded").none(), arg("n_threads"))
         .def(
@@ -264,6 +300,8 @@ void bind_spaces(nb::module_& m) {
         .def_prop_ro("has_line", [](const LinearSpace& self) { return self.structure().has_line_slope() && self.structure().n_table() == 0; })
         .def("max_marginals", &max_marginals, arg("chain"), arg("weights"), arg("n_threads"))
         .def("k_best", &k_best, arg("chain"), arg("weights"), arg("k"), arg("n_threads"));
+
+    bind_oracles(m);
 
     nb::class_<ScoreLine>(m, "ScoreLine")
         .def(

@@ -82,7 +82,7 @@ void LinearSpace::search_ids(std::span<const int64_t> ids, const Scalar* w, cons
 }
 
 template <class Scalar>
-PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar* w, const Workers& workers) const {
+PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar* w, Search kind, const Workers& workers) const {
     std::vector<Scalar> table;
     structure_->prepare(w + table_start(), stride_, table);
     const auto n = static_cast<int64_t>(ids.size());
@@ -93,7 +93,7 @@ PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar*
     std::vector<PassMemory<Scalar>> memory(std::max(workers.n_threads, 1));
     for_each_chunk(n_chunks, workers, [&](int64_t chunk, int thread) {
         const int64_t begin = chunk * chunk_size, end = std::min(begin + chunk_size, n);
-        search_ids(ids.subspan(begin, end - begin), w, table.data(), search_kind(), memory[thread],
+        search_ids(ids.subspan(begin, end - begin), w, table.data(), kind, memory[thread],
                    [&](int64_t example, const std::vector<int32_t>& code) {
                        if (!structure_->is_truth(example, code.data()))
                            found[chunk].add(static_cast<int32_t>(example), structure_->loss(example, code.data()), code);
@@ -104,8 +104,8 @@ PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar*
     return all;
 }
 
-PlaneBatch LinearSpace::separate(std::span<const int64_t> ids, WeightsView w, const Workers& workers) const {
-    return w.rounded && can_round() ? separate_any(ids, w.rounded, workers) : separate_any(ids, w.exact, workers);
+PlaneBatch LinearSpace::separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers) const {
+    return w.rounded && can_round() ? separate_any(ids, w.rounded, kind, workers) : separate_any(ids, w.exact, kind, workers);
 }
 
 // fill(first_row, n_rows, node) writes the node scores that are searched.

@@ -36,8 +36,8 @@ class LinearSpace final : public PlaneSpace {
     bool has_counts() const override { return has_counts_; }
     void count(int32_t example, Code code, int32_t* sum, PlaneScratch& scratch) const override;
 
-    // The most violated output of each listed example (rescaled as the space is); those that are the truth are left out.
-    PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, const Workers& workers) const;
+    // The plane of each listed example that the search finds, search_kind() for the most violated one; those of the truth are left out.
+    PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers) const;
     // The same for all examples, summed at once. For few weights: one buffer of n_weights per chunk.
     ReducedCut separate_and_sum(WeightsView w, const double* sample_weight, const Workers& workers) const;
     // The same at node scores on a line, all rows', for structures without a table.
@@ -72,7 +72,7 @@ class LinearSpace final : public PlaneSpace {
     template <class Scalar, class Found>
     void search_ids(std::span<const int64_t> ids, const Scalar* w, const Scalar* table, Search kind, PassMemory<Scalar>& memory, Found&& found) const;
     template <class Scalar>
-    PlaneBatch separate_any(std::span<const int64_t> ids, const Scalar* w, const Workers& workers) const;
+    PlaneBatch separate_any(std::span<const int64_t> ids, const Scalar* w, Search kind, const Workers& workers) const;
     template <class Scalar>
     ReducedCut sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const;
     template <class Scalar>

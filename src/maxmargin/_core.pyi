@@ -2,6 +2,7 @@
 The compiled core of maxmargin. Private: use the package's public names.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any, overload
 
 import numpy
@@ -185,6 +186,15 @@ class LinearSpace(PlaneSpace):
     def max_marginals(self, chain: Chain, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> NDArray[numpy.float64]: ...
 
     def k_best(self, chain: Chain, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, n_threads: int) -> tuple[Any, ...]: ...
+
+class Oracle:
+    def search(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> PlaneBatch: ...
+
+class LinearOracle(Oracle):
+    def __init__(self, space: LinearSpace, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], rounded: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, plain: bool, n_threads: int) -> None: ...
+
+class CallbackOracle(Oracle):
+    def __init__(self, search: Callable[[Annotated[NDArray[numpy.int64], dict(shape=(None,))]], PlaneBatch]) -> None: ...
 
 class ScoreLine:
     def __init__(self, space: LinearSpace) -> None: ...

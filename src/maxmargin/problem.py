@@ -89,6 +89,18 @@ class Problem(ABC):
         return self._search(ids, weights, precise)
 
     @abstractmethod
+    def oracle(self, weights: DenseWeights, *, precise: bool, plain: bool = False) -> _core.Oracle:
+        """Return the search at ``weights`` as a compiled pass asks for it, which moves them between its calls.
+
+        ``plain=True`` asks for the best output without its loss. The pass says how many examples it searched by
+        :meth:`count_calls`; it leaves out those of sample weight 0.
+        """
+
+    def count_calls(self, n_examples: int) -> None:
+        """Note that a compiled pass has searched so many examples."""
+        self.oracle_calls += n_examples
+
+    @abstractmethod
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch: ...
 
     def separate_into(self, cuts: _core.CutSet, weights: DenseWeights, *, precise: bool) -> None:
@@ -159,6 +171,11 @@ class LinearProblem(Problem):
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
         rounded = None if precise or self.always_precise else weights.rounded
         return self.space.separate(ids, weights.exact, rounded, self.n_jobs)
+
+    def oracle(self, weights: DenseWeights, *, precise: bool, plain: bool = False) -> _core.Oracle:
+        """Return the search in threads; the float32 copy must follow the weights where it is used."""
+        rounded = None if precise or self.always_precise else weights.rounded
+        return _core.LinearOracle(self.space, weights.exact, rounded, plain, self.n_jobs)
 
     def separate_into(self, cuts: _core.CutSet, weights: DenseWeights, *, precise: bool) -> None:
         """Make the cut of all examples' most violated planes the pending one of ``cuts``."""

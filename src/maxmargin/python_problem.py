@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -70,9 +71,19 @@ class PythonProblem(Problem):
         wanted = ids if self._is_searched is None else ids[self._is_searched[ids]]
         return super().separate(wanted, weights, precise=precise)
 
+    def oracle(self, weights: DenseWeights, *, precise: bool, plain: bool = False) -> _core.Oracle:
+        """Return the model's search; its answers come from the worker processes where there are several examples."""
+        if plain:
+            best_output = self._searcher.without_loss()
+            return _core.CallbackOracle(lambda ids: self._planes([best_output(ids, _read_only(weights.exact))]))
+        return _core.CallbackOracle(lambda ids: self._search(ids, weights, precise))
+
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
+        return self._planes(self._answers(ids, weights.exact))
+
+    def _planes(self, answers: Iterable[_Found]) -> _core.PlaneBatch:
         batch = _core.PlaneBatch()
-        for found in self._answers(ids, weights.exact):
+        for found in answers:
             ends = np.cumsum(found.sizes)
             for example, loss, start, end in zip(found.examples, found.losses, ends - found.sizes, ends, strict=True):
                 batch.add_vector(int(example), float(loss), found.indices[start:end], found.values[start:end])
@@ -84,14 +95,18 @@ class PythonProblem(Problem):
         # One example keeps one process busy, and this one need not be sent anything.
         if self._workers is not None and len(ids) > 1:
             return self._workers.map(ids, w)
-        view = w.view()
-        view.flags.writeable = False
-        return [self._searcher(ids, view)]
+        return [self._searcher(ids, _read_only(w))]
 
     def close(self) -> None:
         """End the worker processes."""
         if self._workers is not None:
             self._workers.close()
+
+
+def _read_only(w: FloatArray) -> FloatArray:
+    view = w.view()
+    view.flags.writeable = False
+    return view
 
 
 # ------------------------------------------------------------------------------------ searching examples
@@ -117,8 +132,15 @@ class _Searcher:
         self._X = X
         self._Y = Y
         self._is_slack = rescaling == "slack"
+        self._is_plain = False
         self._enumerates = model._enumerates(rescaling)
         self._gold: dict[int, SparseVector] = {}
+
+    def without_loss(self) -> _Searcher:
+        """Return one that looks for the best output, whatever its loss."""
+        searcher = copy.copy(self)
+        searcher._is_plain, searcher._is_slack = True, False
+        return searcher
 
     def __getstate__(self) -> dict[str, Any]:
         # A worker makes the true outputs' vectors for the examples that it meets.
@@ -154,8 +176,11 @@ class _Searcher:
         """Return loss and δΨ of example i's most violated output (None: the truth), and whether it may be maximal."""
         model, x, y_true = self._model, self._X[i], self._Y[i]
         gold = self._gold_vector(i)
-        oracle = model.slack_rescaled_argmax if self._is_slack else model.loss_augmented_argmax
-        y = oracle(x, y_true, w)
+        if self._is_plain:
+            y = model.argmax(x, w)
+        else:
+            oracle = model.slack_rescaled_argmax if self._is_slack else model.loss_augmented_argmax
+            y = oracle(x, y_true, w)
         if model.key(y) == model.key(y_true):
             return None, True
         loss = checked_loss(model.loss(y_true, y), f"loss(Y[{i}], y)")
@@ -164,7 +189,9 @@ class _Searcher:
         # Under slack rescaling the loss multiplies δΨ too: without loss the plane is the truth's.
         if loss == 0.0 and (self._is_slack or len(difference.indices) == 0):
             return None, True
-        value = loss * (1.0 - difference.dot(w)) if self._is_slack else loss - difference.dot(w)
+        # Without the loss it is the score alone that must not be less than the truth's.
+        margin = 0.0 if self._is_plain else loss
+        value = loss * (1.0 - difference.dot(w)) if self._is_slack else margin - difference.dot(w)
         if value >= 0.0:
             return (loss, difference), True
         # The truth is worth 0, so it is better. Scores may cancel: rounding is measured by what they are summed from.

@@ -1,0 +1,36 @@
+// The search for planes as compiled passes ask for it, whoever answers: the core in threads, or a model written in Python.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "planes/linear_space.hpp"
+#include "planes/plane_batch.hpp"
+
+namespace maxmargin {
+
+// Bound to a point w that the asking pass moves between the calls.
+class Oracle {
+  public:
+    virtual ~Oracle() = default;
+    // The plane found for each listed example at w as it is now, in their order; those of the truth are left out.
+    virtual PlaneBatch search(std::span<const int64_t> ids) = 0;
+};
+
+class LinearOracle final : public Oracle {
+  public:
+    // What w points to outlives the oracle. Search::plain finds the best output whatever its loss.
+    LinearOracle(std::shared_ptr<const LinearSpace> space, WeightsView w, Search kind, Workers workers)
+        : space_(std::move(space)), w_(w), kind_(kind), workers_(std::move(workers)) {}
+
+    PlaneBatch search(std::span<const int64_t> ids) override { return space_->separate(ids, w_, kind_, workers_); }
+
+  private:
+    std::shared_ptr<const LinearSpace> space_;
+    WeightsView w_;
+    Search kind_;
+    Workers workers_;
+};
+
+}  // namespace maxmargin
