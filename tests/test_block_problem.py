@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import random_problems
 import reference
+from block_rules import exact
 from native_models import MODELS, explicit_planes, many_planes, native, planes_in, random_model
 
 from maxmargin import _core
@@ -48,7 +49,7 @@ def test_sweeps_over_working_sets_reach_the_reference_optimum(name, rescaling, s
     w = np.zeros(problem.n_weights)
     last = -np.inf
     for _ in range(20_000):
-        swept = sets.sweep(rng.permutation(model.n_examples), 1e-11, w)
+        swept = sets.sweep(rng.permutation(model.n_examples), exact(1e-11), w)
         dual = sets.linear_part() - 0.5 * w @ w
         assert dual >= last - 1e-9 * abs(last), "block ascent never loses"
         last = dual
@@ -74,7 +75,7 @@ def test_pruning_drops_idle_planes_and_leaves_the_optimum_alone():
     n_planes = all_planes_inserted(sets, problem, many_planes(problem, rng))
     w = np.zeros(problem.n_weights)
     for _ in range(3000):
-        sets.sweep(problem.all_ids, 1e-10, w)
+        sets.sweep(problem.all_ids, exact(1e-10), w)
     dual, n_active = sets.linear_part() - 0.5 * w @ w, sets.n_active
     assert 0 < n_active < n_planes
     assert sets.prune(2) == 0
@@ -83,7 +84,7 @@ def test_pruning_drops_idle_planes_and_leaves_the_optimum_alone():
     fresh = np.empty_like(w)
     sets.weights(fresh)
     assert sets.linear_part() - 0.5 * fresh @ fresh == pytest.approx(dual, rel=1e-9)
-    assert sets.sweep(problem.all_ids, 1e-9, w).steps == 0, "what is left is still solved"
+    assert sets.sweep(problem.all_ids, exact(1e-9), w).steps == 0, "what is left is still solved"
 
 
 def test_insert_takes_only_planes_that_ask_for_more_than_epsilon_beyond_what_is_paid():

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from block_rules import exact
 
 from maxmargin import _core
 
@@ -243,8 +244,8 @@ ARGUMENTS = {
         "weights has 1",
     ),
     "weights of insert": (lambda s: working_sets(s).insert(planes_of(s), np.zeros(1), 0.0), "weights has 1"),
-    "order of sweep": (lambda s: working_sets(s).sweep(longs(4), 0.1, np.zeros(s.n_weights)), "example 4"),
-    "weights of sweep": (lambda s: working_sets(s).sweep(longs(0), 0.1, np.zeros(1)), "weights has 1"),
+    "order of sweep": (lambda s: working_sets(s).sweep(longs(4), exact(0.1), np.zeros(s.n_weights)), "example 4"),
+    "weights of sweep": (lambda s: working_sets(s).sweep(longs(0), exact(0.1), np.zeros(1)), "weights has 1"),
     "examples of slacks": (lambda s: working_sets(s).slacks(longs(-1), np.zeros(s.n_weights)), "example -1"),
     "weights of slacks": (lambda s: working_sets(s).slacks(longs(0), np.zeros(1)), "weights has 1"),
     "weights of weights": (lambda s: working_sets(s).weights(np.zeros(1)), "weights has 1"),
@@ -419,7 +420,7 @@ def test_an_interrupted_insert_leaves_whole_working_sets(long_planes):
         sets.insert(batch, np.zeros(space.n_weights), -np.inf)
     assert sets.n_planes == len(sets.planes()) < len(batch)
     w = np.zeros(space.n_weights)
-    sets.sweep(longs(0), 1e-6, w)
+    sets.sweep(longs(0), exact(1e-6), w)
     expected = np.zeros_like(w)
     sets.weights(expected)
     np.testing.assert_allclose(w, expected, atol=1e-12)

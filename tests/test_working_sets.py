@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import reference
+from block_rules import exact
 from sklearn.datasets import make_classification
 
 import maxmargin as mm
@@ -49,7 +50,7 @@ def test_conjugate_gradients_solve_what_sweeps_crawl_on(squared, rescaling):
     best = reference.solve(own, 1.0, s, "squared_hinge" if squared else "hinge")
     everyone, w = np.arange(N_EXAMPLES), np.zeros(N_WEIGHTS)
     for _ in range(200):
-        sets.sweep(everyone, 1e-9, w)
+        sets.sweep(everyone, exact(1e-9), w)
     assert dual(sets, w) < 0.9 * best.objective, "sweeps alone are not enough"
     for _ in range(50):
         before = dual(sets, w)
@@ -61,7 +62,7 @@ def test_conjugate_gradients_solve_what_sweeps_crawl_on(squared, rescaling):
         assert fresh == pytest.approx(w, rel=1e-6, abs=1e-8)
         # A budget overspent or a negative α would lift the dual above the optimum.
         assert dual(sets, fresh) <= best.objective * (1 + 1e-9)
-        sets.sweep(everyone, 1e-9, w)
+        sets.sweep(everyone, exact(1e-9), w)
     assert dual(sets, w) == pytest.approx(best.objective, rel=1e-6)
 
 
@@ -82,7 +83,7 @@ def test_conjugate_gradients_never_lower_the_dual_whatever_the_scales(squared):
             for values in np.concatenate([shared[rng.random(5) < 0.5], rng.normal(size=(2, d)), shared[:1] + 1e-9]):
                 sets.insert(plane(i, rng.uniform(0.0, 2.0), scales * values), w, -np.inf)
         for n_products in (1, 5, 50, 3200):
-            sets.sweep(rng.permutation(n), 1e-9, w)
+            sets.sweep(rng.permutation(n), exact(1e-9), w)
             sets.weights(w)
             before = dual(sets, w)
             ascent = sets.ascend_face(1e-12, n_products, np.inf, w)
@@ -96,7 +97,7 @@ def test_conjugate_gradients_never_lower_the_dual_whatever_the_scales(squared):
 def test_conjugate_gradients_stop_when_the_time_is_over():
     sets, _, _ = crawling_sets(np.random.default_rng(1), squared=True)
     w = np.zeros(N_WEIGHTS)
-    sets.sweep(np.arange(N_EXAMPLES), 1e-9, w)
+    sets.sweep(np.arange(N_EXAMPLES), exact(1e-9), w)
     assert sets.ascend_face(1e-10, 1000, 0.0, w).products <= 1
 
 
@@ -115,9 +116,9 @@ def test_the_history_tells_where_conjugate_gradients_took_over():
 def test_conjugate_gradients_make_no_more_products_than_allowed_and_none_on_a_solved_face():
     sets, _, _ = crawling_sets(np.random.default_rng(1), squared=True)
     everyone, w = np.arange(N_EXAMPLES), np.zeros(N_WEIGHTS)
-    sets.sweep(everyone, 1e-9, w)
+    sets.sweep(everyone, exact(1e-9), w)
     assert sets.ascend_face(1e-10, 3, np.inf, w).products == 3
-    while sets.sweep(everyone, 1e-12, w).violation > 1e-9:
+    while sets.sweep(everyone, exact(1e-12), w).violation > 1e-9:
         sets.ascend_face(1e-13, 1000, np.inf, w)
     assert sets.ascend_face(1e-6, 1000, np.inf, w).products == 0
 
@@ -125,7 +126,7 @@ def test_conjugate_gradients_make_no_more_products_than_allowed_and_none_on_a_so
 def test_conjugate_gradients_leave_non_negative_weights_to_the_sweeps():
     sets, _, _ = crawling_sets(np.random.default_rng(2), squared=False, nonnegative=np.array([1]))
     w = np.zeros(N_WEIGHTS)
-    sets.sweep(np.arange(N_EXAMPLES), 1e-9, w)
+    sets.sweep(np.arange(N_EXAMPLES), exact(1e-9), w)
     before = w.copy()
     ascent = sets.ascend_face(1e-10, 1000, np.inf, w)
     assert (ascent.products, ascent.gain) == (0, 0.0)
@@ -138,9 +139,9 @@ def test_a_sweep_tells_which_examples_it_moved():
     w = np.zeros(3)
     for i in range(3):
         sets.insert(plane(i, 1.0, 2.0 * np.eye(3)[i]), w, 0.0)
-    assert sets.sweep(np.array([2, 0]), 1e-9, w).moved.tolist() == [2, 0]
-    assert sets.sweep(np.array([0, 1, 2]), 1e-9, w).moved.tolist() == [1]
-    assert sets.sweep(np.array([0, 1, 2]), 1e-9, w).moved.tolist() == []
+    assert sets.sweep(np.array([2, 0]), exact(1e-9), w).moved.tolist() == [2, 0]
+    assert sets.sweep(np.array([0, 1, 2]), exact(1e-9), w).moved.tolist() == [1]
+    assert sets.sweep(np.array([0, 1, 2]), exact(1e-9), w).moved.tolist() == []
 
 
 @pytest.mark.parametrize(("excess", "is_proof"), [(3e-8, False), (1e-2, True)])

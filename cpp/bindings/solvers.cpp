@@ -173,11 +173,38 @@ void bind_cache(nb::module_& m) {
             arg("t"), arg("sample_weight").none());
 }
 
+WeightsPair pair(const PlaneSpace& space, const Mutable1<double>& w, const std::optional<Mutable1<float>>& rounded) {
+    check_weights(w.shape(0), space);
+    if (rounded) require_length("rounded weights", rounded->shape(0), space.n_weights());
+    return {w.data(), data_or_null(rounded)};
+}
+
+void bind_rule(nb::module_& m) {
+    nb::class_<WorkingSets::Rule>(m, "Rule")
+        .def(
+            "__init__",
+            [](WorkingSets::Rule* self, const std::string& step, double insert_above, double solve_above, double solve_to, int64_t max_planes,
+               bool drops_empty, uint64_t seed) {
+                using Step = WorkingSets::Step;
+                require(step == "exact" || step == "pairs" || step == "coordinates", "step must be 'exact', 'pairs' or 'coordinates', found '" + step + "'.");
+                require(max_planes >= 1, "max_planes must be at least 1.");
+                new (self) WorkingSets::Rule{step == "exact" ? Step::exact : step == "pairs" ? Step::pairs : Step::coordinates, insert_above,
+                                             solve_above, solve_to, static_cast<size_t>(max_planes), drops_empty, seed};
+            },
+            arg("step"), nb::kw_only(), arg("insert_above") = 0.0, arg("solve_above") = 0.0, arg("solve_to") = 0.0,
+            arg("max_planes") = int64_t{1} << 30, arg("drops_empty") = false, arg("seed") = 0);
+}
+
 void bind_working_sets(nb::module_& m) {
+    bind_rule(m);
     nb::class_<WorkingSets::Sweep>(m, "Sweep")
         .def_ro("gap", &WorkingSets::Sweep::gap)
+        .def_ro("gain", &WorkingSets::Sweep::gain)
         .def_ro("violation", &WorkingSets::Sweep::violation)
         .def_ro("steps", &WorkingSets::Sweep::steps)
+        .def_ro("added", &WorkingSets::Sweep::added)
+        .def_ro("dropped", &WorkingSets::Sweep::dropped)
+        .def_prop_ro("paying", [](const WorkingSets::Sweep& self) { return to_numpy(std::vector<int64_t>(self.paying)); }, nb::rv_policy::move)
         .def_prop_ro("moved", [](const WorkingSets::Sweep& self) { return to_numpy(std::vector<int64_t>(self.moved)); }, nb::rv_policy::move);
     nb::class_<WorkingSets::Ascent>(m, "Ascent")
         .def_ro("gain", &WorkingSets::Ascent::gain)
@@ -207,13 +234,24 @@ void bind_working_sets(nb::module_& m) {
             arg("planes"), arg("weights"), arg("epsilon"))
         .def(
             "sweep",
-            [](WorkingSets& self, Array1<int64_t> order, double tolerance, Mutable1<double> w) {
+            [](WorkingSets& self, Array1<int64_t> order, const WorkingSets::Rule& rule, Mutable1<double> w, std::optional<Mutable1<float>> rounded) {
                 require_numbers_of("example", as_span(order), self.space().n_examples());
-                check_weights(w.shape(0), self.space());
+                const WeightsPair weights = pair(self.space(), w, rounded);
                 nb::gil_scoped_release release;
-                return self.sweep(as_span(order), tolerance, w.data(), workers(1));
+                return self.sweep(as_span(order), rule, weights, workers(1));
             },
-            arg("order"), arg("tolerance"), arg("weights"))
+            arg("order"), arg("rule"), arg("weights"), arg("rounded").none() = nb::none())
+        .def(
+            "visit",
+            [](WorkingSets& self, Oracle& oracle, Array1<int64_t> order, int64_t batch_size, const WorkingSets::Rule& rule, Mutable1<double> w,
+               std::optional<Mutable1<float>> rounded) {
+                require_numbers_of("example", as_span(order), self.space().n_examples());
+                require(batch_size >= 1, "batch_size must be at least 1.");
+                const WeightsPair weights = pair(self.space(), w, rounded);
+                nb::gil_scoped_release release;
+                return self.pass(oracle, as_span(order), batch_size, rule, weights, workers(1));
+            },
+            arg("oracle"), arg("order"), arg("batch_size"), arg("rule"), arg("weights"), arg("rounded").none() = nb::none())
         .def(
             "ascend_face",
             [](WorkingSets& self, double tolerance, int64_t max_products, double max_seconds, Mutable1<double> w) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "planes/linear_scratch.hpp"
+
 namespace maxmargin {
 
 namespace {
@@ -10,22 +12,10 @@ namespace {
 // Rows scored together before their examples are decoded: enough to amortise the calls, few enough to stay in cache.
 constexpr int64_t rows_per_run = 256;
 constexpr int64_t examples_per_chunk = 64;
-// Row scores are computed whole up to this many labels; beyond, only the entries a plane needs.
-constexpr int widest_whole_row = 64;
 // A sum over the examples counts each feature of a row twice at most, each transition between rows too.
 constexpr int64_t largest_count = int64_t{1} << 30;
 
 }  // namespace
-
-struct LinearSpace::Scratch final : PlaneScratch {
-    Parts parts, own_parts;
-    std::vector<double> dense;        // n_weights zeros between uses
-    std::vector<int64_t> rows;        // rows whose scores are needed
-    std::vector<int32_t> slot;        // by row of the example: place in rows, or −1
-    std::vector<std::pair<size_t, size_t>> ends;  // by plane: where its node and table parts end
-    std::vector<float> scores32;
-    std::vector<double> scores64;
-};
 
 template <class Scalar>
 struct LinearSpace::PassMemory {
@@ -225,72 +215,6 @@ void LinearSpace::count(int32_t example, Code code, int32_t* sum, PlaneScratch& 
     parts.clear();
     structure_->difference(example, code.data(), parts);
     add_parts(parts, int32_t{1}, sum);
-}
-
-void LinearSpace::difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
-                                  double* out) const {
-    auto& memory = static_cast<Scratch&>(scratch);
-    if (w.rounded) dots_any(example, codes, w.rounded, memory, memory.scores32, out);
-    else dots_any(example, codes, w.exact, memory, memory.scores64, out);
-}
-
-template <class Scalar>
-void LinearSpace::dots_any(int32_t example, std::span<const Code> codes, const Scalar* w, Scratch& memory,
-                           std::vector<Scalar>& scores, double* out) const {
-    const RowRange range = structure_->rows(example);
-    const bool whole_rows = stride_ <= widest_whole_row;
-    Parts& parts = memory.parts;
-
-    // All planes' parts first, so that each row is scored once however many planes share it.
-    parts.clear();
-    memory.rows.clear();
-    memory.slot.assign(range.length(), -1);
-    memory.ends.clear();
-    for (const Code code : codes) {
-        structure_->difference(example, code.data(), parts);
-        memory.ends.push_back({parts.nodes.size(), parts.table.size()});
-    }
-    if (whole_rows) {
-        for (const NodePart& part : parts.nodes)
-            if (int32_t& slot = memory.slot[part.row - range.begin]; slot < 0) {
-                slot = static_cast<int32_t>(memory.rows.size());
-                memory.rows.push_back(part.row);
-            }
-        const auto n_rows = static_cast<int64_t>(memory.rows.size());
-        scores.resize(n_rows * stride_);
-        score_rows(ScoreTask<Scalar>{&features_, memory.rows.data(), 0, n_rows, w, stride_, scores.data()});
-    }
-    const auto node_score = [&](const NodePart& part) -> double {
-        if (whole_rows) return scores[static_cast<int64_t>(memory.slot[part.row - range.begin]) * stride_ + part.label];
-        double sum = 0.0;
-        features_.for_each(part.row, [&](int64_t f, double x) { sum += x * static_cast<double>(w[f * stride_ + part.label]); });
-        return sum;
-    };
-    const Scalar* table = w + table_start();
-    size_t node = 0, entry = 0;
-    for (size_t k = 0; k < codes.size(); ++k) {
-        double sum = 0.0;
-        for (; node < memory.ends[k].first; ++node) sum += parts.nodes[node].sign * node_score(parts.nodes[node]);
-        for (; entry < memory.ends[k].second; ++entry)
-            sum += parts.table[entry].sign * static_cast<double>(table[parts.table[entry].index]);
-        out[k] = sum;
-    }
-}
-
-// ψ is written out once into a dense buffer and the others are read against it, so that rows which differ from the truth
-// interact across positions without looking at pairs of rows.
-void LinearSpace::difference_inner(int32_t example, Code code, std::span<const Code> others, PlaneScratch& scratch,
-                                   double* out) const {
-    auto& memory = static_cast<Scratch&>(scratch);
-    memory.dense.resize(n_weights(), 0.0);
-    Parts& mine = memory.own_parts;
-    mine.clear();
-    structure_->difference(example, code.data(), mine);
-    add_parts(mine, 1.0, memory.dense.data());
-    dots_any(example, others, memory.dense.data(), memory, memory.scores64, out);
-    for (const NodePart& part : mine.nodes)
-        features_.for_each(part.row, [&](int64_t f, double) { memory.dense[f * stride_ + part.label] = 0.0; });
-    for (const TablePart& part : mine.table) memory.dense[table_start() + part.index] = 0.0;
 }
 
 }  // namespace maxmargin

@@ -36,6 +36,12 @@ class LinearSpace final : public PlaneSpace {
     bool has_counts() const override { return has_counts_; }
     void count(int32_t example, Code code, int32_t* sum, PlaneScratch& scratch) const override;
 
+    using PlaneSpace::add, PlaneSpace::dots, PlaneSpace::inner;
+    void write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const override;
+    void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out) const override;
+    void add(const PlaneParts& planes, const double* coefficients, WeightsPair w, PlaneScratch& scratch) const override;
+    void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const override;
+
     // The plane of each listed example that the search finds, search_kind() for the most violated one; those of the truth are left out.
     PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers) const;
     // The same for all examples, summed at once. For few weights: one buffer of n_weights per chunk.
@@ -51,11 +57,7 @@ class LinearSpace final : public PlaneSpace {
 
   protected:
     bool is_code(int32_t example, Code code) const override { return structure_->has_truth() && structure_->is_code(example, code); }
-    void difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
-                         double* out) const override;
     void add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const override;
-    void difference_inner(int32_t example, Code code, std::span<const Code> others, PlaneScratch& scratch,
-                          double* out) const override;
 
   private:
     struct Scratch;
@@ -76,8 +78,9 @@ class LinearSpace final : public PlaneSpace {
     template <class Scalar>
     ReducedCut sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const;
     template <class Scalar>
-    void dots_any(int32_t example, std::span<const Code> codes, const Scalar* w, Scratch& scratch, std::vector<Scalar>& scores,
-                  double* out) const;
+    void dots_any(const PlaneParts& planes, const Scalar* w, std::vector<Scalar>& scores, double* out) const;
+    void inner_by_rows(const PlaneParts& planes, size_t plane, Scratch& scratch, double* out) const;
+    void inner_by_weights(const PlaneParts& planes, size_t plane, Scratch& scratch, double* out) const;
     bool can_round() const;
     template <class Number>
     void add_parts(const Parts& parts, Number a, Number* w) const;

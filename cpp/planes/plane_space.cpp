@@ -1,8 +1,10 @@
 #include "planes/plane_space.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace maxmargin {
 
@@ -18,9 +20,9 @@ void PlaneSpace::check(const PlaneBatch& planes) const {
 
 void PlaneSpace::dots(int32_t example, std::span<const Code> codes, std::span<const double> losses, WeightsView w,
                       PlaneScratch& scratch, double* out) const {
-    difference_dots(example, codes, w, scratch, out);
-    if (rescaling_ == Rescaling::slack)
-        for (size_t k = 0; k < codes.size(); ++k) out[k] *= losses[k];
+    scratch.planes.clear();
+    for (size_t k = 0; k < codes.size(); ++k) write(example, codes[k], losses[k], scratch.planes, scratch);
+    dots(scratch.planes, w, scratch, out);
 }
 
 void PlaneSpace::add(int32_t example, Code code, double loss, double a, double* w, PlaneScratch& scratch) const {
@@ -29,9 +31,12 @@ void PlaneSpace::add(int32_t example, Code code, double loss, double a, double* 
 
 void PlaneSpace::inner(int32_t example, Code code, double loss, std::span<const Code> others,
                        std::span<const double> losses, PlaneScratch& scratch, double* out) const {
-    difference_inner(example, code, others, scratch, out);
-    if (rescaling_ == Rescaling::slack)
-        for (size_t k = 0; k < others.size(); ++k) out[k] *= loss * losses[k];
+    scratch.planes.clear();
+    for (size_t k = 0; k < others.size(); ++k) write(example, others[k], losses[k], scratch.planes, scratch);
+    write(example, code, loss, scratch.planes, scratch);
+    std::vector<double> products(others.size() + 1);
+    inner(scratch.planes, others.size(), scratch, products.data());
+    std::copy_n(products.begin(), others.size(), out);
 }
 
 double PlaneSpace::rounding(int32_t example, Code code, double loss, double product, double norm, PlaneScratch& scratch) const {

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "planes/plane_batch.hpp"
+#include "planes/plane_parts.hpp"
 
 namespace maxmargin {
 
@@ -21,9 +22,17 @@ struct WeightsView {
     const float* rounded = nullptr;
 };
 
+// The point in feature space as a pass moves it: the float copy, if there is one, follows every write.
+struct WeightsPair {
+    double* exact;
+    float* rounded = nullptr;
+    operator WeightsView() const { return {exact, rounded}; }
+};
+
 // Scratch memory of one thread, made by the space that uses it.
 struct PlaneScratch {
     virtual ~PlaneScratch() = default;
+    PlaneParts planes;
 };
 
 class PlaneSpace {
@@ -38,6 +47,15 @@ class PlaneSpace {
     // Throws std::invalid_argument if a plane cannot be one of this space: those that a caller kept may belong to another
     // problem, and everything below trusts example numbers and codes.
     void check(const PlaneBatch& planes) const;
+
+    // Writes ψ out as one more of an example's planes.
+    virtual void write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const = 0;
+    // out[p] = w·ψ_p
+    virtual void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out) const = 0;
+    // w += Σ_p coefficients[p] ψ_p, each weight written once.
+    virtual void add(const PlaneParts& planes, const double* coefficients, WeightsPair w, PlaneScratch& scratch) const = 0;
+    // out[p] = ψ_plane·ψ_p
+    virtual void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const = 0;
 
     // out[k] = w·ψ_k for planes of one example.
     void dots(int32_t example, std::span<const Code> codes, std::span<const double> losses, WeightsView w,
@@ -62,12 +80,8 @@ class PlaneSpace {
 
   protected:
     virtual bool is_code(int32_t example, Code code) const = 0;
-    // The same for δΨ, before rescaling.
-    virtual void difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
-                                 double* out) const = 0;
+    // w += a δΨ, before rescaling.
     virtual void add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const = 0;
-    virtual void difference_inner(int32_t example, Code code, std::span<const Code> others, PlaneScratch& scratch,
-                                  double* out) const = 0;
 
   private:
     Rescaling rescaling_;

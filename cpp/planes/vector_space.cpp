@@ -32,32 +32,46 @@ bool VectorSpace::is_code(int32_t, Code code) const {
            std::adjacent_find(indices.begin(), indices.end(), std::greater_equal<>()) == indices.end();
 }
 
-void VectorSpace::difference_dots(int32_t, std::span<const Code> codes, WeightsView w, PlaneScratch&, double* out) const {
-    for (size_t k = 0; k < codes.size(); ++k) {
+void VectorSpace::write(int32_t, Code code, double loss, PlaneParts& planes, PlaneScratch&) const {
+    for (size_t j = 0; j < n_entries(code); ++j) planes.weights.push_back({code[j], factor(loss) * value(code, j)});
+    planes.close_plane();
+}
+
+void VectorSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch&, double* out) const {
+    for (size_t p = 0; p < planes.size(); ++p) {
         double sum = 0.0;
-        for (size_t j = 0; j < n_entries(codes[k]); ++j) {
-            const int32_t at = codes[k][j];
-            sum += value(codes[k], j) * (w.rounded ? static_cast<double>(w.rounded[at]) : w.exact[at]);
+        for (const WeightTerm& term : planes.weights_of(p))
+            sum += term.coefficient * (w.rounded ? static_cast<double>(w.rounded[term.weight]) : w.exact[term.weight]);
+        out[p] = sum;
+    }
+}
+
+void VectorSpace::add(const PlaneParts& planes, const double* coefficients, WeightsPair w, PlaneScratch&) const {
+    for (size_t p = 0; p < planes.size(); ++p) {
+        if (coefficients[p] == 0.0) continue;
+        for (const WeightTerm& term : planes.weights_of(p)) {
+            w.exact[term.weight] += coefficients[p] * term.coefficient;
+            if (w.rounded) w.rounded[term.weight] = static_cast<float>(w.exact[term.weight]);
         }
-        out[k] = sum;
+    }
+}
+
+void VectorSpace::inner(const PlaneParts& planes, size_t plane, PlaneScratch&, double* out) const {
+    const std::span<const WeightTerm> own = planes.weights_of(plane);
+    for (size_t p = 0; p < planes.size(); ++p) {
+        const std::span<const WeightTerm> other = planes.weights_of(p);
+        double sum = 0.0;
+        for (size_t i = 0, j = 0; i < own.size() && j < other.size();) {
+            if (own[i].weight < other[j].weight) ++i;
+            else if (other[j].weight < own[i].weight) ++j;
+            else sum += own[i++].coefficient * other[j++].coefficient;
+        }
+        out[p] = sum;
     }
 }
 
 void VectorSpace::add_difference(int32_t, Code code, double a, double* w, PlaneScratch&) const {
     for (size_t j = 0; j < n_entries(code); ++j) w[code[j]] += a * value(code, j);
-}
-
-void VectorSpace::difference_inner(int32_t, Code code, std::span<const Code> others, PlaneScratch&, double* out) const {
-    for (size_t k = 0; k < others.size(); ++k) {
-        const Code other = others[k];
-        double sum = 0.0;
-        for (size_t i = 0, j = 0; i < n_entries(code) && j < n_entries(other);) {
-            if (code[i] < other[j]) ++i;
-            else if (other[j] < code[i]) ++j;
-            else sum += value(code, i++) * value(other, j++);
-        }
-        out[k] = sum;
-    }
 }
 
 }  // namespace maxmargin

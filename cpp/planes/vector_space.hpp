@@ -17,15 +17,17 @@ class VectorSpace final : public PlaneSpace {
     int64_t n_weights() const override { return n_weights_; }
     std::unique_ptr<PlaneScratch> scratch() const override { return std::make_unique<PlaneScratch>(); }
 
+    using PlaneSpace::add, PlaneSpace::dots, PlaneSpace::inner;
+    void write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const override;
+    void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out) const override;
+    void add(const PlaneParts& planes, const double* coefficients, WeightsPair w, PlaneScratch& scratch) const override;
+    void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const override;
+
     static std::vector<int32_t> encode(std::span<const int32_t> indices, std::span<const double> values);
 
   protected:
     bool is_code(int32_t example, Code code) const override;
-    void difference_dots(int32_t example, std::span<const Code> codes, WeightsView w, PlaneScratch& scratch,
-                         double* out) const override;
     void add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const override;
-    void difference_inner(int32_t example, Code code, std::span<const Code> others, PlaneScratch& scratch,
-                          double* out) const override;
 
   private:
     int64_t n_examples_, n_weights_;

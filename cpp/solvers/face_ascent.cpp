@@ -65,12 +65,13 @@ struct WorkingSets::Face {
     void add_block(int64_t example);
     // The derivatives of D by α at w_.
     void refresh();
+    // out[k − begin] = vector·ψ_k for the part's carriers.
+    void carrier_dots(const Part& part, const double* vector, double* out) const;
     // Chooses the giver and what is variable.
     void settle(Part& part);
     double value_of_giver(const Part& part, const std::vector<double>& values) const { return part.giver == none ? 0.0 : values[part.giver]; }
 
     const WorkingSets& sets_;
-    std::vector<Code> codes_;
     std::vector<double> losses_, values_, residual_, direction_, product_;
     std::vector<double> scale_;   // 1 / own curvature; 0: not a variable
     std::vector<double> vector_;  // Σ direction ψ, as long as w
@@ -98,13 +99,19 @@ void WorkingSets::Face::refresh() {
     for (size_t i = 0; i < parts.size(); ++i) {
         if (i % blocks_per_heartbeat == 0) heartbeat();
         const Part& part = parts[i];
-        const size_t n = part.end - part.begin;
-        const std::span<const double> losses = std::span(losses_).subspan(part.begin, n);
-        sets_.space_->dots(static_cast<int32_t>(part.example), std::span(codes_).subspan(part.begin, n), losses, {w_.data()}, *sets_.memory_->scratch, values_.data() + part.begin);
+        carrier_dots(part, w_.data(), values_.data() + part.begin);
         const double total = std::accumulate(alpha.begin() + part.begin, alpha.begin() + part.end, 0.0);
         for (size_t k = part.begin; k < part.end; ++k) values_[k] = losses_[k] - values_[k] - part.ridge * total;
     }
     n_products_ = 0;
+}
+
+void WorkingSets::Face::carrier_dots(const Part& part, const double* vector, double* out) const {
+    const PlaneParts& written = sets_.blocks_[part.example].parts;
+    std::vector<double>& all = sets_.memory_->values;
+    all.resize(written.size());
+    sets_.space_->dots(written, {vector}, *sets_.memory_->scratch, all.data());
+    for (size_t k = part.begin; k < part.end; ++k) out[k - part.begin] = all[planes[k]];
 }
 
 void WorkingSets::Face::add_block(int64_t example) {
@@ -116,7 +123,6 @@ void WorkingSets::Face::add_block(int64_t example) {
         if (block.alpha[p] <= 0.0) continue;
         planes.push_back(p);
         alpha.push_back(block.alpha[p]);
-        codes_.push_back(block.code(p));
         losses_.push_back(block.entries[p].loss);
         scale_.push_back(0.0);
         ++part.end;
@@ -170,8 +176,6 @@ double WorkingSets::Face::start() {
 
 double WorkingSets::Face::multiply() {
     std::fill(vector_.begin(), vector_.end(), 0.0);
-    PlaneScratch& scratch = *sets_.memory_->scratch;
-    const PlaneSpace& space = *sets_.space_;
     ++n_products_;
     // As a sum of squares: direction · product would lose what planes that nearly cancel leave.
     double own = 0.0, curvature = 0.0;
@@ -183,20 +187,21 @@ double WorkingSets::Face::multiply() {
             own += direction_[k] * direction_[k] / scale_[k];
         }
         if (part.giver != none) direction_[part.giver] = -sum;
-        for (size_t k = part.begin; k < part.end; ++k)
-            if (direction_[k] != 0.0) space.add(static_cast<int32_t>(part.example), codes_[k], losses_[k], direction_[k], vector_.data(), scratch);
+        std::vector<double>& coefficients = sets_.memory_->change;
+        coefficients.assign(sets_.blocks_[part.example].size(), 0.0);
+        for (size_t k = part.begin; k < part.end; ++k) coefficients[planes[k]] = direction_[k];
+        sets_.space_->add(sets_.blocks_[part.example].parts, coefficients.data(), {vector_.data()}, *sets_.memory_->scratch);
         // The quadratic term of the squared hinge, whose blocks have no giver.
         std::fill(product_.begin() + part.begin, product_.begin() + part.end, part.ridge * sum);
         curvature += part.ridge * sum * sum;
     }
     curvature += std::inner_product(vector_.begin(), vector_.end(), vector_.begin(), 0.0);
-    std::vector<double>& products = sets_.memory_->values;
+    std::vector<double> products;
     for (size_t i = 0; i < parts.size(); ++i) {
         if (i % blocks_per_heartbeat == 0) heartbeat();
         const Part& part = parts[i];
-        const size_t n = part.end - part.begin;
-        products.resize(n);
-        space.dots(static_cast<int32_t>(part.example), std::span(codes_).subspan(part.begin, n), std::span(losses_).subspan(part.begin, n), {vector_.data()}, scratch, products.data());
+        products.resize(part.end - part.begin);
+        carrier_dots(part, vector_.data(), products.data());
         for (size_t k = part.begin; k < part.end; ++k) product_[k] += products[k - part.begin];
     }
     return curvature > flat * own ? curvature : 0.0;

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "planes/oracle.hpp"
 #include "planes/plane_space.hpp"
 #include "threads/parallel.hpp"
 
@@ -27,14 +28,37 @@ class WorkingSets {
     // Adds the planes whose value at w exceeds what their example already pays by more than epsilon. Returns how many.
     int64_t insert(const PlaneBatch& planes, const double* w, double epsilon);
 
-    struct Sweep {
-        double gap = 0.0;       // Σ over blocks of the block's own duality gap when it was visited
-        double violation = 0.0; // the largest block gap per unit of C_i
-        int64_t steps = 0;      // SMO steps
-        std::vector<int64_t> moved;  // the examples that were not solved yet
+    // How a visited block is moved.
+    enum class Step {
+        exact,        // solved: to a gap of at most solve_to × C_i
+        pairs,        // Balamurugan et al. 2011: pairs exchange mass until their values differ by at most solve_to
+        coordinates,  // Chang and Yih 2013: each α once, the newest first, the others in random order
     };
-    // Visits the listed examples in turn; each block is solved to tolerance × C_i.
-    Sweep sweep(std::span<const int64_t> order, double tolerance, double* w, const Workers& workers);
+    struct Rule {
+        Step step = Step::exact;
+        // A plane that the oracle finds joins if it is worth so much more than what is paid: than the best plane known (exact), than
+        // the lowest that carries mass (pairs), than Σα / 2C (coordinates).
+        double insert_above = 0.0;
+        // A block is left as it is up to this: gap / C_i (exact), difference of values (pairs).
+        double solve_above = 0.0;
+        double solve_to = 0.0;
+        size_t max_planes = 1 << 30;  // beyond it planes without mass leave, those of least value first
+        bool drops_empty = false;     // planes without mass leave at once
+        uint64_t seed = 0;            // of the random order
+    };
+    struct Sweep {
+        double gap = 0.0;        // Σ over blocks of the block's own duality gap when it was visited
+        double gain = 0.0;       // of the dual
+        double violation = 0.0;  // the largest: as solve_above measures it
+        int64_t steps = 0;       // of the small QPs
+        int64_t added = 0, dropped = 0;
+        std::vector<int64_t> moved;  // the examples that were not solved yet
+        std::vector<int64_t> paying; // the examples with a plane worth more than 0
+    };
+    // Visits the listed examples in turn, at their planes alone.
+    Sweep sweep(std::span<const int64_t> order, const Rule& rule, WeightsPair w, const Workers& workers);
+    // The same with a plane of the oracle for each, asked for batch_size examples at a time at the w that the batch begins with.
+    Sweep pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, WeightsPair w, const Workers& workers);
 
     struct Ascent {
         double gain = 0.0;     // of the dual
@@ -74,22 +98,41 @@ class WorkingSets {
         uint32_t begin, length;
     };
     struct Block {
+        PlaneParts parts;
         std::vector<Entry> entries;
         std::vector<double> alpha;
         std::vector<double> gram;  // entries × entries
         std::vector<int32_t> codes;
+        size_t size() const { return entries.size(); }
         Code code(size_t e) const { return {codes.data() + entries[e].begin, entries[e].length}; }
+        bool has(Code code, double loss) const;
+    };
+    // A plane that may join a block.
+    struct Candidate {
+        Code code;
+        double loss;
     };
     struct Memory;
     struct Face;
 
-    void value_block(int64_t example, const double* w) const;
+    double total(size_t example) const;
+    // Σα / 2C of the squared hinge.
+    double shift(size_t example) const { return squared_ ? total(example) / (2.0 * budgets_[example]) : 0.0; }
     // What is not spent of the budget; infinite for the squared hinge.
     double mass_left(size_t example) const;
-    void move(int64_t example, double* w);
+    // memory.values[p] = the derivative of the dual with respect to α_p: Δ − w·ψ, less Σα / 2C for the squared hinge. A candidate,
+    // already written out behind the block's planes, comes last.
+    void value_block(int64_t example, WeightsView w, const Candidate* candidate = nullptr) const;
+    void visit(int64_t example, const Candidate* candidate, const Rule& rule, WeightsPair w, Sweep& result);
+    bool joins(const std::vector<double>& values, int64_t example, const Rule& rule) const;
+    double violation(int64_t example, const Rule& rule, double gap) const;
+    int64_t solve(int64_t example, const Rule& rule);
+    void drop_planes(Block& block, const Rule& rule, Sweep& result);
+    void move(int64_t example, WeightsPair w);
     static int64_t climb(Face& face, double wanted, int64_t max_products, double max_seconds);
     void take(const Face& face);
-    void add_plane(int64_t example, double loss, Code code);
+    // The plane is written out already.
+    void keep_plane(Block& block, const Candidate& plane);
     void erase(Block& block, const std::vector<bool>& drop);
 
     std::shared_ptr<const PlaneSpace> space_;

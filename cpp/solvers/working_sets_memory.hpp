@@ -7,8 +7,17 @@ namespace maxmargin {
 
 struct WorkingSets::Memory {
     std::unique_ptr<PlaneScratch> scratch;
-    std::vector<Code> codes;
-    std::vector<double> losses, values, before, gram;
+    std::vector<double> values, before, change, gram;
+    std::vector<size_t> order;
+    uint64_t random = 0;
+
+    // xorshift64*: the order within a block needs no more.
+    uint64_t next_random() {
+        random ^= random >> 12;
+        random ^= random << 25;
+        random ^= random >> 27;
+        return random * 0x2545F4914F6CDD1DULL;
+    }
 };
 
 }  // namespace maxmargin

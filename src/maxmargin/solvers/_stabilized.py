@@ -23,6 +23,7 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin.problem import Problem
+from maxmargin.solvers._blocks import solved_to
 from maxmargin.solvers._cutting_planes import CutModel, Separator
 from maxmargin.solvers.base import Iterate, Task
 from maxmargin.weights import DenseWeights
@@ -74,12 +75,12 @@ def block_passes(
             separator.keep(batch, groups[group], w)
             with model.watch("qp"):
                 sets.insert(batch, w.exact, 0.0)
-                sets.sweep(groups[group], _BLOCK_TOLERANCE, w.exact)
+                sets.sweep(groups[group], solved_to(_BLOCK_TOLERANCE), w.exact)
             if task.is_over:
                 break
         with model.watch("qp"):
             for _ in range(_SWEEPS):
-                sets.sweep(task.rng.permutation(problem.n_examples), _BLOCK_TOLERANCE, w.exact)
+                sets.sweep(task.rng.permutation(problem.n_examples), solved_to(_BLOCK_TOLERANCE), w.exact)
         sets.weights(w.exact)
         w.touch()
         order = task.rng.permutation(len(groups))

@@ -25,6 +25,7 @@ import numpy as np
 from maxmargin import _core
 from maxmargin._parameters import is_integer
 from maxmargin.problem import FloatArray, IntArray
+from maxmargin.solvers._blocks import solved_to
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
 from maxmargin.weights import DenseWeights
@@ -193,7 +194,7 @@ class _Sweep:
         last_moved = np.full(n_examples, -_STAYS_ACTIVE - 1)
         n_steps = _FIRST_STEPS
         for k in range(_MAX_ROUNDS):
-            swept = self._sets.sweep(self._rng.permutation(n_examples), tolerance, w)
+            swept = self._sets.sweep(self._rng.permutation(n_examples), solved_to(tolerance), w)
             if swept.gap <= wanted:
                 return True
             last_moved[swept.moved] = k
@@ -210,7 +211,7 @@ class _Sweep:
     def _sweep_active(self, active: IntArray, tolerance: float, wanted: float) -> bool:
         """Sweep over some examples until their gap is ``wanted``; return whether it is."""
         for _ in range(_ACTIVE_SWEEPS):
-            if self._sets.sweep(self._rng.permutation(active), tolerance, self.weights.exact).gap <= wanted:
+            if self._sets.sweep(self._rng.permutation(active), solved_to(tolerance), self.weights.exact).gap <= wanted:
                 return True
             if self._task.is_over:
                 break

@@ -1,0 +1,140 @@
+// Arithmetic of planes that are written out over rows and labels.
+#include <algorithm>
+#include <cmath>
+
+#include "planes/linear_scratch.hpp"
+#include "planes/linear_space.hpp"
+
+namespace maxmargin {
+
+namespace {
+// Row scores are computed whole up to this many labels; beyond, only the entries a plane needs.
+constexpr int widest_whole_row = 64;
+// Up to so many pairs of rows are multiplied one by one; beyond, a plane is written out over all weights.
+constexpr size_t few_row_pairs = 256;
+}  // namespace
+
+void LinearSpace::write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const {
+    Parts& parts = static_cast<Scratch&>(scratch).parts;
+    parts.clear();
+    structure_->difference(example, code.data(), parts);
+    const double scale = factor(loss);
+    for (const NodePart& part : parts.nodes) planes.nodes.push_back({planes.slot_of(part.row), part.label, scale * part.sign});
+    for (const TablePart& part : parts.table) planes.weights.push_back({table_start() + part.index, scale * part.sign});
+    planes.close_plane();
+}
+
+void LinearSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out) const {
+    auto& memory = static_cast<Scratch&>(scratch);
+    if (w.rounded) dots_any(planes, w.rounded, memory.scores32, out);
+    else dots_any(planes, w.exact, memory.scores64, out);
+}
+
+template <class Scalar>
+void LinearSpace::dots_any(const PlaneParts& planes, const Scalar* w, std::vector<Scalar>& scores, double* out) const {
+    // Each row is scored once however many planes share it.
+    const bool whole_rows = stride_ <= widest_whole_row;
+    if (whole_rows) {
+        const auto n_rows = static_cast<int64_t>(planes.rows.size());
+        scores.resize(n_rows * stride_);
+        score_rows(ScoreTask<Scalar>{&features_, planes.rows.data(), 0, n_rows, w, stride_, scores.data()});
+    }
+    const auto node_score = [&](const NodeTerm& term) -> double {
+        if (whole_rows) return scores[static_cast<int64_t>(term.slot) * stride_ + term.label];
+        double sum = 0.0;
+        features_.for_each(planes.rows[term.slot], [&](int64_t f, double x) { sum += x * static_cast<double>(w[f * stride_ + term.label]); });
+        return sum;
+    };
+    for (size_t p = 0; p < planes.size(); ++p) {
+        double sum = 0.0;
+        for (const NodeTerm& term : planes.nodes_of(p)) sum += term.coefficient * node_score(term);
+        for (const WeightTerm& term : planes.weights_of(p)) sum += term.coefficient * static_cast<double>(w[term.weight]);
+        out[p] = sum;
+    }
+}
+
+// Coefficients are summed by row and label first: what is read and written most is w.
+void LinearSpace::add(const PlaneParts& planes, const double* coefficients, WeightsPair w, PlaneScratch& scratch) const {
+    auto& memory = static_cast<Scratch&>(scratch);
+    const size_t n_slots = planes.rows.size(), room = 2 * planes.size();
+    memory.n_sums.assign(n_slots, 0);
+    memory.sums.resize(n_slots * room);
+    for (size_t p = 0; p < planes.size(); ++p) {
+        if (coefficients[p] == 0.0) continue;
+        for (const NodeTerm& term : planes.nodes_of(p)) {
+            Scratch::LabelSum* sums = memory.sums.data() + term.slot * room;
+            size_t& n = memory.n_sums[term.slot];
+            size_t k = 0;
+            while (k < n && sums[k].label != term.label) ++k;
+            if (k == n) sums[n++] = {term.label, 0.0};
+            sums[k].coefficient += coefficients[p] * term.coefficient;
+        }
+        for (const WeightTerm& term : planes.weights_of(p)) {
+            double& weight = w.exact[term.weight];
+            weight += coefficients[p] * term.coefficient;
+            if (w.rounded) w.rounded[term.weight] = static_cast<float>(weight);
+        }
+    }
+    for (size_t slot = 0; slot < n_slots; ++slot) {
+        const Scratch::LabelSum* sums = memory.sums.data() + slot * room;
+        const size_t n = memory.n_sums[slot];
+        features_.for_each(planes.rows[slot], [&](int64_t f, double x) {
+            double* at = w.exact + f * stride_;
+            for (size_t k = 0; k < n; ++k) at[sums[k].label] += sums[k].coefficient * x;
+            if (!w.rounded) return;
+            float* copy = w.rounded + f * stride_;
+            for (size_t k = 0; k < n; ++k) copy[sums[k].label] = static_cast<float>(at[sums[k].label]);
+        });
+    }
+}
+
+void LinearSpace::inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const {
+    auto& memory = static_cast<Scratch&>(scratch);
+    if (planes.nodes_of(plane).size() * planes.rows.size() <= 2 * few_row_pairs) inner_by_rows(planes, plane, memory, out);
+    else inner_by_weights(planes, plane, memory, out);
+}
+
+// Rows that differ from the truth interact across positions, where they share a label.
+void LinearSpace::inner_by_rows(const PlaneParts& planes, size_t plane, Scratch& memory, double* out) const {
+    const size_t n_slots = planes.rows.size();
+    memory.row.resize(features_.n_features, 0.0);
+    memory.products.resize(n_slots);
+    std::fill_n(out, planes.size(), 0.0);
+    const std::span<const NodeTerm> own = planes.nodes_of(plane);
+    for (size_t begin = 0; begin < own.size();) {
+        const int32_t slot = own[begin].slot;
+        size_t end = begin + 1;
+        while (end < own.size() && own[end].slot == slot) ++end;
+        features_.for_each(planes.rows[slot], [&](int64_t f, double x) { memory.row[f] += x; });
+        for (size_t other = 0; other < n_slots; ++other) {
+            double sum = 0.0;
+            features_.for_each(planes.rows[other], [&](int64_t f, double x) { sum += x * memory.row[f]; });
+            memory.products[other] = sum;
+        }
+        features_.for_each(planes.rows[slot], [&](int64_t f, double) { memory.row[f] = 0.0; });
+        for (size_t p = 0; p < planes.size(); ++p)
+            for (const NodeTerm& term : planes.nodes_of(p))
+                for (size_t k = begin; k < end; ++k)
+                    if (own[k].label == term.label) out[p] += own[k].coefficient * term.coefficient * memory.products[term.slot];
+        begin = end;
+    }
+    for (size_t p = 0; p < planes.size(); ++p)
+        for (const WeightTerm& mine : planes.weights_of(plane))
+            for (const WeightTerm& term : planes.weights_of(p))
+                if (mine.weight == term.weight) out[p] += mine.coefficient * term.coefficient;
+}
+
+// ψ is written out once into a dense buffer and the others are read against it.
+void LinearSpace::inner_by_weights(const PlaneParts& planes, size_t plane, Scratch& memory, double* out) const {
+    memory.dense.resize(n_weights(), 0.0);
+    const auto for_each_weight = [&](auto&& visit) {
+        for (const NodeTerm& term : planes.nodes_of(plane))
+            features_.for_each(planes.rows[term.slot], [&](int64_t f, double x) { visit(f * stride_ + term.label, term.coefficient * x); });
+        for (const WeightTerm& term : planes.weights_of(plane)) visit(term.weight, term.coefficient);
+    };
+    for_each_weight([&](int64_t weight, double value) { memory.dense[weight] += value; });
+    dots_any(planes, memory.dense.data(), memory.scores64, out);
+    for_each_weight([&](int64_t weight, double) { memory.dense[weight] = 0.0; });
+}
+
+}  // namespace maxmargin

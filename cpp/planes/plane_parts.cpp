@@ -1,0 +1,48 @@
+#include "planes/plane_parts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace maxmargin {
+
+int32_t PlaneParts::slot_of(int64_t row) {
+    const auto n = static_cast<int32_t>(rows.size());
+    for (int32_t k = 0; k < n && row <= highest_row_; ++k) {
+        const int32_t slot = last_slot_ + k < n ? last_slot_ + k : last_slot_ + k - n;
+        if (rows[slot] == row) return last_slot_ = slot;
+    }
+    rows.push_back(row);
+    highest_row_ = std::max(highest_row_, row);
+    return last_slot_ = n;
+}
+
+void PlaneParts::pop(size_t n_rows) {
+    ends.pop_back();
+    const End end = begin(size());
+    nodes.resize(end.node);
+    weights.resize(end.weight);
+    rows.resize(n_rows);
+    last_slot_ = 0;
+}
+
+void PlaneParts::erase(const std::vector<bool>& drop) {
+    PlaneParts kept;
+    for (size_t p = 0; p < size(); ++p) {
+        if (drop[p]) continue;
+        for (const NodeTerm& term : nodes_of(p)) kept.nodes.push_back({kept.slot_of(rows[term.slot]), term.label, term.coefficient});
+        kept.weights.insert(kept.weights.end(), weights_of(p).begin(), weights_of(p).end());
+        kept.close_plane();
+    }
+    *this = std::move(kept);
+}
+
+void PlaneParts::clear() {
+    rows.clear();
+    nodes.clear();
+    weights.clear();
+    ends.clear();
+    last_slot_ = 0;
+    highest_row_ = -1;
+}
+
+}  // namespace maxmargin

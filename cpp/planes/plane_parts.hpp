@@ -1,0 +1,50 @@
+// Planes of one example written out over its parts: what is read again and again is found once.
+//
+// ψ = Σ coefficient · (features of a row, placed at a label) + Σ coefficient · (one weight). A combination of planes of the same
+// example has the same form.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace maxmargin {
+
+struct NodeTerm {
+    int32_t slot;  // which of the rows
+    int32_t label;
+    double coefficient;
+};
+
+struct WeightTerm {
+    int64_t weight;
+    double coefficient;
+};
+
+struct PlaneParts {
+    struct End {
+        uint32_t node = 0, weight = 0;
+    };
+    std::vector<int64_t> rows;  // each once
+    std::vector<NodeTerm> nodes;
+    std::vector<WeightTerm> weights;
+    std::vector<End> ends;  // by plane: where its terms end
+
+    size_t size() const { return ends.size(); }
+    End begin(size_t plane) const { return plane == 0 ? End{} : ends[plane - 1]; }
+    std::span<const NodeTerm> nodes_of(size_t plane) const { return {nodes.data() + begin(plane).node, nodes.data() + ends[plane].node}; }
+    std::span<const WeightTerm> weights_of(size_t plane) const { return {weights.data() + begin(plane).weight, weights.data() + ends[plane].weight}; }
+    int32_t slot_of(int64_t row);
+    void close_plane() { ends.push_back({static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(weights.size())}); }
+    // Forgets the last plane, which brought the rows from n_rows on.
+    void pop(size_t n_rows);
+    // Forgets planes, and rows that no other plane needs.
+    void erase(const std::vector<bool>& drop);
+    void clear();
+
+  private:
+    int32_t last_slot_ = 0;  // terms of one row mostly follow each other, and rows each other from plane to plane
+    int64_t highest_row_ = -1;
+};
+
+}  // namespace maxmargin

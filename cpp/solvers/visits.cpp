@@ -1,0 +1,176 @@
+// Visits of one block after the other: value its planes at w, move their α, write w once.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "qp/block_steps.hpp"
+#include "qp/smo.hpp"
+#include "solvers/working_sets.hpp"
+#include "solvers/working_sets_memory.hpp"
+
+namespace maxmargin {
+
+namespace {
+constexpr int64_t max_block_steps = 10000;
+constexpr int64_t visits_per_poll = 64;
+
+// The block's share of P − D at fixed w: C ξ − Σ α F for the hinge; C H² − a²/4C − Σ α F for the squared hinge, where
+// a = Σ α, F already has a/2C taken off, and H = max(0, max F + a/2C). Values may have one more plane than alpha, without mass.
+double block_gap(const std::vector<double>& values, const std::vector<double>& alpha, double C, bool squared) {
+    double paid = 0.0, total = 0.0, highest = -std::numeric_limits<double>::infinity();
+    for (const double value : values) highest = std::max(highest, value);
+    for (size_t p = 0; p < alpha.size(); ++p) {
+        paid += alpha[p] * values[p];
+        total += alpha[p];
+    }
+    if (!squared) return C * std::max(0.0, highest) - paid;
+    const double most = std::max(0.0, highest + total / (2.0 * C));
+    return C * most * most - total * total / (4.0 * C) - paid;
+}
+}  // namespace
+
+WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule& rule, WeightsPair w, const Workers& workers) {
+    Sweep result;
+    memory_->random = rule.seed * 2 + 1;
+    // One thread: each visit needs the w that the visit before it left. Chunks serve the polling only.
+    const auto n = static_cast<int64_t>(order.size());
+    for_each_chunk((n + visits_per_poll - 1) / visits_per_poll, Workers{1, workers.poll}, [&](int64_t chunk, int) {
+        for (int64_t v = chunk * visits_per_poll; v < std::min((chunk + 1) * visits_per_poll, n); ++v)
+            if (blocks_[order[v]].size() > 0) visit(order[v], nullptr, rule, w, result);
+    });
+    return result;
+}
+
+WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, WeightsPair w,
+                                     const Workers& workers) {
+    Sweep result;
+    memory_->random = rule.seed * 2 + 1;
+    const auto n = static_cast<int64_t>(order.size());
+    for_each_chunk((n + batch_size - 1) / batch_size, Workers{1, workers.poll}, [&](int64_t chunk, int) {
+        const auto ids = order.subspan(chunk * batch_size, std::min(batch_size, n - chunk * batch_size));
+        const PlaneBatch found = oracle.search(ids);
+        int64_t next = 0;
+        for (const int64_t example : ids) {
+            const bool is_found = next < found.size() && found.examples[next] == example;
+            const Candidate plane = is_found ? Candidate{found.code(next), found.losses[next]} : Candidate{};
+            next += is_found;
+            if (budgets_[example] > 0.0 && (is_found || blocks_[example].size() > 0)) visit(example, is_found ? &plane : nullptr, rule, w, result);
+        }
+    });
+    return result;
+}
+
+void WorkingSets::visit(int64_t example, const Candidate* candidate, const Rule& rule, WeightsPair w, Sweep& result) {
+    Memory& memory = *memory_;
+    Block& block = blocks_[example];
+    const double C = budgets_[example];
+    if (candidate && block.has(candidate->code, candidate->loss)) candidate = nullptr;
+    const size_t n_rows = block.parts.rows.size();
+    if (candidate) space_->write(static_cast<int32_t>(example), candidate->code, candidate->loss, block.parts, *memory.scratch);
+    value_block(example, w, candidate);
+    const double gap = block_gap(memory.values, block.alpha, C, squared_);
+    result.gap += gap;
+    if (std::any_of(memory.values.begin(), memory.values.end(), [](double value) { return value > 0.0; })) result.paying.push_back(example);
+    if (candidate) {
+        if (joins(memory.values, example, rule)) {
+            keep_plane(block, *candidate);
+            ++result.added;
+        } else {
+            block.parts.pop(n_rows);
+            memory.values.pop_back();
+        }
+    }
+    const double violated = violation(example, rule, gap);
+    result.violation = std::max(result.violation, violated);
+    if (violated <= rule.solve_above || block.size() == 0) return;
+    result.moved.push_back(example);
+    memory.before = block.alpha;
+    memory.change = memory.values;
+    try {
+        result.steps += solve(example, rule);
+    } catch (...) {
+        block.alpha = memory.before;  // an interrupted block must not leave α and w apart
+        throw;
+    }
+    // The dual is quadratic: its gain is the change of α times the mean of the derivatives before and after.
+    for (size_t p = 0; p < block.size(); ++p) result.gain += 0.5 * (block.alpha[p] - memory.before[p]) * (memory.change[p] + memory.values[p]);
+    move(example, w);
+    drop_planes(block, rule, result);
+}
+
+bool WorkingSets::joins(const std::vector<double>& values, int64_t example, const Rule& rule) const {
+    const double value = values.back();
+    if (rule.step == Step::coordinates) return value >= rule.insert_above;
+    const std::vector<double>& alpha = blocks_[example].alpha;
+    double paid = rule.step == Step::pairs && mass_left(example) <= 0.0 ? std::numeric_limits<double>::infinity() : 0.0;
+    for (size_t p = 0; p < alpha.size(); ++p) {
+        if (rule.step == Step::exact) paid = std::max(paid, values[p]);
+        else if (alpha[p] > 0.0) paid = std::min(paid, values[p]);
+    }
+    return value - paid > rule.insert_above;
+}
+
+double WorkingSets::violation(int64_t example, const Rule& rule, double gap) const {
+    const Block& block = blocks_[example];
+    if (rule.step == Step::pairs) return pair_violation(block.size(), memory_->values.data(), block.alpha.data(), budgets_[example]);
+    return gap / budgets_[example];
+}
+
+// Moves the block's α; memory.values are F at α before and after.
+int64_t WorkingSets::solve(int64_t example, const Rule& rule) {
+    Memory& memory = *memory_;
+    Block& block = blocks_[example];
+    const size_t n = block.size();
+    const double C = budgets_[example], ridge = squared_ ? 1.0 / (2.0 * C) : 0.0;
+    const double* gram = block.gram.data();
+    if (squared_) {
+        memory.gram = block.gram;
+        for (double& entry : memory.gram) entry += ridge;
+        gram = memory.gram.data();
+    }
+    double* values = memory.values.data();
+    double* alpha = block.alpha.data();
+    if (rule.step == Step::pairs) return ascend_pairs(gram, n, values, alpha, C, rule.solve_to, max_block_steps);
+    if (rule.step == Step::coordinates) {
+        memory.order.resize(n);
+        std::iota(memory.order.rbegin(), memory.order.rend(), size_t{0});
+        for (size_t k = n - 1; k > 1; --k) std::swap(memory.order[k], memory.order[1 + memory.next_random() % k]);
+        ascend_coordinates(gram, n, memory.order, values, alpha);
+        return static_cast<int64_t>(n);
+    }
+    const double budget = squared_ ? std::numeric_limits<double>::infinity() : C;
+    return smo(gram, n, n, values, alpha, budget, rule.solve_to * C, max_block_steps, ridge).steps;
+}
+
+void WorkingSets::drop_planes(Block& block, const Rule& rule, Sweep& result) {
+    const size_t n = block.size();
+    size_t n_empty = static_cast<size_t>(std::count(block.alpha.begin(), block.alpha.end(), 0.0));
+    const size_t n_dropped = rule.drops_empty ? n_empty : n > rule.max_planes ? std::min(n_empty, n - rule.max_planes) : 0;
+    if (n_dropped == 0) return;
+    std::vector<bool> drop(n, false);
+    for (size_t k = 0; k < n_dropped; ++k) {
+        size_t least = n;
+        for (size_t p = 0; p < n; ++p)
+            if (block.alpha[p] == 0.0 && !drop[p] && (least == n || memory_->values[p] < memory_->values[least])) least = p;
+        drop[least] = true;
+    }
+    erase(block, drop);
+    result.dropped += static_cast<int64_t>(n_dropped);
+}
+
+// Applies the change of α to w; the non-negative weights are the unclipped sums with their negative part cut off.
+void WorkingSets::move(int64_t example, WeightsPair w) {
+    Memory& memory = *memory_;
+    const Block& block = blocks_[example];
+    for (size_t j = 0; j < nonnegative_.size(); ++j) w.exact[nonnegative_[j]] = unclipped_[j];
+    for (size_t p = 0; p < block.size(); ++p) memory.change[p] = block.alpha[p] - memory.before[p];
+    space_->add(block.parts, memory.change.data(), w, *memory.scratch);
+    for (size_t j = 0; j < nonnegative_.size(); ++j) {
+        double& weight = w.exact[nonnegative_[j]];
+        unclipped_[j] = weight;
+        weight = std::max(0.0, weight);
+        if (w.rounded) w.rounded[nonnegative_[j]] = static_cast<float>(weight);
+    }
+}
+
+}  // namespace maxmargin
