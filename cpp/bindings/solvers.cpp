@@ -173,7 +173,7 @@ void bind_cache(nb::module_& m) {
             arg("t"), arg("sample_weight").none());
 }
 
-WeightsPair pair(const PlaneSpace& space, const Mutable1<double>& w, const std::optional<Mutable1<float>>& rounded) {
+MovingWeights moving(const PlaneSpace& space, const Mutable1<double>& w, const std::optional<Mutable1<float>>& rounded) {
     check_weights(w.shape(0), space);
     if (rounded) require_length("rounded weights", rounded->shape(0), space.n_weights());
     return {w.data(), data_or_null(rounded)};
@@ -184,15 +184,15 @@ void bind_rule(nb::module_& m) {
         .def(
             "__init__",
             [](WorkingSets::Rule* self, const std::string& step, double insert_above, double solve_above, double solve_to, int64_t max_planes,
-               bool drops_empty, uint64_t seed) {
+               bool drops_empty, uint64_t seed, std::optional<int64_t> patience) {
                 using Step = WorkingSets::Step;
                 require(step == "exact" || step == "pairs" || step == "coordinates", "step must be 'exact', 'pairs' or 'coordinates', found '" + step + "'.");
                 require(max_planes >= 1, "max_planes must be at least 1.");
                 new (self) WorkingSets::Rule{step == "exact" ? Step::exact : step == "pairs" ? Step::pairs : Step::coordinates, insert_above,
-                                             solve_above, solve_to, static_cast<size_t>(max_planes), drops_empty, seed};
+                                             solve_above, solve_to, static_cast<size_t>(max_planes), drops_empty, seed, patience.value_or(std::numeric_limits<int64_t>::max())};
             },
             arg("step"), nb::kw_only(), arg("insert_above") = 0.0, arg("solve_above") = 0.0, arg("solve_to") = 0.0,
-            arg("max_planes") = int64_t{1} << 30, arg("drops_empty") = false, arg("seed") = 0);
+            arg("max_planes") = int64_t{1} << 30, arg("drops_empty") = false, arg("seed") = 0, arg("patience").none() = nb::none());
 }
 
 void bind_working_sets(nb::module_& m) {
@@ -204,6 +204,8 @@ void bind_working_sets(nb::module_& m) {
         .def_ro("steps", &WorkingSets::Sweep::steps)
         .def_ro("added", &WorkingSets::Sweep::added)
         .def_ro("dropped", &WorkingSets::Sweep::dropped)
+        .def_ro("visits", &WorkingSets::Sweep::visits)
+        .def_ro("moves", &WorkingSets::Sweep::moves)
         .def_prop_ro("paying", [](const WorkingSets::Sweep& self) { return to_numpy(std::vector<int64_t>(self.paying)); }, nb::rv_policy::move)
         .def_prop_ro("moved", [](const WorkingSets::Sweep& self) { return to_numpy(std::vector<int64_t>(self.moved)); }, nb::rv_policy::move);
     nb::class_<WorkingSets::Ascent>(m, "Ascent")
@@ -212,16 +214,18 @@ void bind_working_sets(nb::module_& m) {
     nb::class_<WorkingSets>(m, "WorkingSets")
         .def(
             "__init__",
-            [](WorkingSets* self, std::shared_ptr<PlaneSpace> space, Array1<double> budgets, bool squared, Array1<int64_t> nonnegative) {
+            [](WorkingSets* self, std::shared_ptr<PlaneSpace> space, Array1<double> budgets, bool squared, Array1<int64_t> nonnegative, bool by_components) {
+                require(!by_components || (space->has_components() && !squared), "by_components needs outputs that combine, and the hinge.");
                 require_length("budgets", budgets.shape(0), space->n_examples());
                 require_amounts("budgets", as_span(budgets));
                 require_numbers_of("non-negative weight", as_span(nonnegative), space->n_weights());
                 const auto C = as_span(budgets);
                 const auto J = as_span(nonnegative);
-                new (self) WorkingSets(space, {C.begin(), C.end()}, squared, {J.begin(), J.end()});
+                new (self) WorkingSets(space, {C.begin(), C.end()}, squared, {J.begin(), J.end()}, by_components);
             },
-            arg("space"), arg("budgets"), arg("squared"), arg("nonnegative"), nb::keep_alive<1, 2>())
+            arg("space"), arg("budgets"), arg("squared"), arg("nonnegative"), arg("by_components") = false, nb::keep_alive<1, 2>())
         .def_prop_ro("n_planes", &WorkingSets::n_planes)
+        .def_prop_ro("n_blocks", &WorkingSets::n_blocks)
         .def("planes", &WorkingSets::planes, Released())
         .def_prop_ro("n_active", &WorkingSets::n_active)
         .def(
@@ -236,7 +240,7 @@ void bind_working_sets(nb::module_& m) {
             "sweep",
             [](WorkingSets& self, Array1<int64_t> order, const WorkingSets::Rule& rule, Mutable1<double> w, std::optional<Mutable1<float>> rounded) {
                 require_numbers_of("example", as_span(order), self.space().n_examples());
-                const WeightsPair weights = pair(self.space(), w, rounded);
+                const MovingWeights weights = moving(self.space(), w, rounded);
                 nb::gil_scoped_release release;
                 return self.sweep(as_span(order), rule, weights, workers(1));
             },
@@ -247,7 +251,7 @@ void bind_working_sets(nb::module_& m) {
                std::optional<Mutable1<float>> rounded) {
                 require_numbers_of("example", as_span(order), self.space().n_examples());
                 require(batch_size >= 1, "batch_size must be at least 1.");
-                const WeightsPair weights = pair(self.space(), w, rounded);
+                const MovingWeights weights = moving(self.space(), w, rounded);
                 nb::gil_scoped_release release;
                 return self.pass(oracle, as_span(order), batch_size, rule, weights, workers(1));
             },

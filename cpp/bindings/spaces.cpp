@@ -227,7 +227,9 @@ void bind_spaces(nb::module_& m) {
     bind_batches(m);
 
     nb::class_<PlaneSpace> space(m, "PlaneSpace");
-    space.def_prop_ro("n_examples", &PlaneSpace::n_examples).def_prop_ro("n_weights", &PlaneSpace::n_weights);
+    space.def_prop_ro("n_examples", &PlaneSpace::n_examples)
+        .def_prop_ro("n_weights", &PlaneSpace::n_weights)
+        .def_prop_ro("has_components", &PlaneSpace::has_components);
     bind_arithmetic(space);
 
     nb::class_<VectorSpace, PlaneSpace>(m, "VectorSpace")

@@ -24,20 +24,78 @@ void LinearSpace::write(int32_t example, Code code, double loss, PlaneParts& pla
     planes.close_plane();
 }
 
-void LinearSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out) const {
+void LinearSpace::components(int32_t example, Code code, std::vector<Span>& spans) const {
+    const int32_t* truth = structure_->true_code(example);
+    const auto length = static_cast<int64_t>(code.size());
+    spans.clear();
+    for (int64_t t = 0; t < length; ++t) {
+        if (code[t] == truth[t]) continue;
+        const int64_t begin = t;
+        while (t < length && code[t] != truth[t]) ++t;
+        spans.push_back({begin, t});
+    }
+}
+
+double LinearSpace::combine(int32_t example, Code inside, Span span, Code outside, std::vector<int32_t>& code) const {
+    const int32_t* truth = structure_->true_code(example);
+    const int32_t* rest = outside.empty() ? truth : outside.data();
+    code.assign(rest, rest + structure_->code_length(example));
+    std::copy(inside.begin() + span.begin, inside.begin() + span.end, code.begin() + span.begin);
+    return structure_->loss(example, code.data());
+}
+
+void LinearSpace::cover(int32_t example, Span span, PlaneParts& planes) const {
+    const int64_t first = structure_->rows(example).begin;
+    planes.keeps_rows = true;
+    for (int64_t t = span.begin; t < span.end; ++t) planes.slot_of(first + t);
+}
+
+bool LinearSpace::search_within(int32_t example, Span span, const PlaneParts& planes, WeightsView w, PlaneScratch& scratch,
+                                std::vector<int32_t>& code, double& loss, double& product) const {
     auto& memory = static_cast<Scratch&>(scratch);
-    if (w.rounded) dots_any(planes, w.rounded, memory.scores32, out);
-    else dots_any(planes, w.exact, memory.scores64, out);
+    if (w.rounded) return search_within_any(example, span, planes, w.rounded, memory.scores32, memory.search32, code, loss, product);
+    return search_within_any(example, span, planes, w.exact, memory.scores64, memory.search64, code, loss, product);
 }
 
 template <class Scalar>
-void LinearSpace::dots_any(const PlaneParts& planes, const Scalar* w, std::vector<Scalar>& scores, double* out) const {
+bool LinearSpace::search_within_any(int32_t example, Span span, const PlaneParts& planes, const Scalar* w, const std::vector<Scalar>& scores,
+                                    PassMemory<Scalar>& memory, std::vector<int32_t>& code, double& loss, double& product) const {
+    const int64_t first = structure_->rows(example).begin + span.begin, n_rows = span.end - span.begin;
+    memory.node.resize(n_rows * stride_);
+    memory.slots.resize(n_rows);
+    for (size_t slot = 0; slot < planes.rows.size(); ++slot) {
+        const int64_t place = planes.rows[slot] - first;
+        if (place < 0 || place >= n_rows) continue;
+        memory.slots[place] = static_cast<int64_t>(slot);
+        std::copy_n(scores.begin() + static_cast<int64_t>(slot) * stride_, stride_, memory.node.begin() + place * stride_);
+    }
+    structure_->prepare(w + table_start(), stride_, memory.table);
+    code.resize(structure_->code_length(example));
+    structure_->search_within(example, {span.begin, span.end}, PartScores<Scalar>{memory.node.data(), stride_, memory.table.data()}, memory.search, code.data());
+    if (structure_->is_truth(example, code.data())) return false;
+    loss = structure_->loss(example, code.data());
+    memory.parts.clear();
+    structure_->difference(example, code.data(), memory.parts);
+    product = 0.0;
+    for (const NodePart& part : memory.parts.nodes) product += part.sign * static_cast<double>(scores[memory.slots[part.row - first] * stride_ + part.label]);
+    for (const TablePart& part : memory.parts.table) product += part.sign * static_cast<double>(w[table_start() + part.index]);
+    return true;
+}
+
+void LinearSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out, int64_t next_row) const {
+    auto& memory = static_cast<Scratch&>(scratch);
+    if (w.rounded) dots_any(planes, w.rounded, memory.scores32, out, next_row);
+    else dots_any(planes, w.exact, memory.scores64, out, next_row);
+}
+
+template <class Scalar>
+void LinearSpace::dots_any(const PlaneParts& planes, const Scalar* w, std::vector<Scalar>& scores, double* out, int64_t next_row) const {
     // Each row is scored once however many planes share it.
     const bool whole_rows = stride_ <= widest_whole_row;
     if (whole_rows) {
         const auto n_rows = static_cast<int64_t>(planes.rows.size());
         scores.resize(n_rows * stride_);
-        score_rows(ScoreTask<Scalar>{&features_, planes.rows.data(), 0, n_rows, w, stride_, scores.data()});
+        score_rows(ScoreTask<Scalar>{&features_, planes.rows.data(), 0, n_rows, w, stride_, scores.data(), next_row});
     }
     const auto node_score = [&](const NodeTerm& term) -> double {
         if (whole_rows) return scores[static_cast<int64_t>(term.slot) * stride_ + term.label];
@@ -53,9 +111,15 @@ void LinearSpace::dots_any(const PlaneParts& planes, const Scalar* w, std::vecto
     }
 }
 
-// Coefficients are summed by row and label first: what is read and written most is w.
-void LinearSpace::add(const PlaneParts& planes, const double* coefficients, WeightsPair w, PlaneScratch& scratch) const {
+void LinearSpace::add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch& scratch) const {
     auto& memory = static_cast<Scratch&>(scratch);
+    if (w.rounded) add_any(planes, coefficients, w.rounded, memory);
+    else add_any(planes, coefficients, w.exact, memory);
+}
+
+// Coefficients are summed by row and label first: what is read and written most is w.
+template <class Scalar>
+void LinearSpace::add_any(const PlaneParts& planes, const double* coefficients, Scalar* w, Scratch& memory) const {
     const size_t n_slots = planes.rows.size(), room = 2 * planes.size();
     memory.n_sums.assign(n_slots, 0);
     memory.sums.resize(n_slots * room);
@@ -69,22 +133,16 @@ void LinearSpace::add(const PlaneParts& planes, const double* coefficients, Weig
             if (k == n) sums[n++] = {term.label, 0.0};
             sums[k].coefficient += coefficients[p] * term.coefficient;
         }
-        for (const WeightTerm& term : planes.weights_of(p)) {
-            double& weight = w.exact[term.weight];
-            weight += coefficients[p] * term.coefficient;
-            if (w.rounded) w.rounded[term.weight] = static_cast<float>(weight);
-        }
+        for (const WeightTerm& term : planes.weights_of(p)) w[term.weight] += static_cast<Scalar>(coefficients[p] * term.coefficient);
     }
     for (size_t slot = 0; slot < n_slots; ++slot) {
         const Scratch::LabelSum* sums = memory.sums.data() + slot * room;
         const size_t n = memory.n_sums[slot];
-        features_.for_each(planes.rows[slot], [&](int64_t f, double x) {
-            double* at = w.exact + f * stride_;
-            for (size_t k = 0; k < n; ++k) at[sums[k].label] += sums[k].coefficient * x;
-            if (!w.rounded) return;
-            float* copy = w.rounded + f * stride_;
-            for (size_t k = 0; k < n; ++k) copy[sums[k].label] = static_cast<float>(at[sums[k].label]);
-        });
+        if (n > 0)
+            features_.for_each(planes.rows[slot], [&](int64_t f, double x) {
+                Scalar* at = w + f * stride_;
+                for (size_t k = 0; k < n; ++k) at[sums[k].label] += static_cast<Scalar>(sums[k].coefficient * x);
+            });
     }
 }
 

@@ -5,6 +5,16 @@
 
 namespace maxmargin {
 
+template <class Scalar>
+struct LinearSpace::PassMemory {
+    std::vector<Scalar> node;
+    std::vector<int32_t> code;
+    std::vector<Scalar> table;
+    SearchMemory<Scalar> search;
+    std::vector<int64_t> slots;
+    Parts parts;
+};
+
 struct LinearSpace::Scratch final : PlaneScratch {
     Parts parts;
     std::vector<double> dense;   // n_weights zeros between uses
@@ -18,6 +28,8 @@ struct LinearSpace::Scratch final : PlaneScratch {
     std::vector<size_t> n_sums;
     std::vector<float> scores32;
     std::vector<double> scores64;
+    PassMemory<float> search32;
+    PassMemory<double> search64;
 };
 
 }  // namespace maxmargin

@@ -17,13 +17,6 @@ constexpr int64_t largest_count = int64_t{1} << 30;
 
 }  // namespace
 
-template <class Scalar>
-struct LinearSpace::PassMemory {
-    std::vector<Scalar> node;
-    std::vector<int32_t> code;
-    SearchMemory<Scalar> search;
-};
-
 LinearSpace::LinearSpace(const Features& features, std::shared_ptr<const Structure> structure, Rescaling rescaling)
     : PlaneSpace(rescaling),
       features_(features),

@@ -36,10 +36,18 @@ class LinearSpace final : public PlaneSpace {
     bool has_counts() const override { return has_counts_; }
     void count(int32_t example, Code code, int32_t* sum, PlaneScratch& scratch) const override;
 
+    // Under slack rescaling ψ is a product with the loss, which is no sum over components.
+    bool has_components() const override { return rescaling() == Rescaling::margin && structure_->has_components(); }
+    void components(int32_t example, Code code, std::vector<Span>& spans) const override;
+    void cover(int32_t example, Span span, PlaneParts& planes) const override;
+    bool search_within(int32_t example, Span span, const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, std::vector<int32_t>& code,
+                       double& loss, double& product) const override;
+    double combine(int32_t example, Code inside, Span span, Code outside, std::vector<int32_t>& code) const override;
+
     using PlaneSpace::add, PlaneSpace::dots, PlaneSpace::inner;
     void write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const override;
-    void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out) const override;
-    void add(const PlaneParts& planes, const double* coefficients, WeightsPair w, PlaneScratch& scratch) const override;
+    void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out, int64_t next_row = -1) const override;
+    void add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch& scratch) const override;
     void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const override;
 
     // The plane of each listed example that the search finds, search_kind() for the most violated one; those of the truth are left out.
@@ -78,7 +86,12 @@ class LinearSpace final : public PlaneSpace {
     template <class Scalar>
     ReducedCut sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const;
     template <class Scalar>
-    void dots_any(const PlaneParts& planes, const Scalar* w, std::vector<Scalar>& scores, double* out) const;
+    void dots_any(const PlaneParts& planes, const Scalar* w, std::vector<Scalar>& scores, double* out, int64_t next_row = -1) const;
+    template <class Scalar>
+    bool search_within_any(int32_t example, Span span, const PlaneParts& planes, const Scalar* w, const std::vector<Scalar>& scores,
+                           PassMemory<Scalar>& memory, std::vector<int32_t>& code, double& loss, double& product) const;
+    template <class Scalar>
+    void add_any(const PlaneParts& planes, const double* coefficients, Scalar* w, Scratch& scratch) const;
     void inner_by_rows(const PlaneParts& planes, size_t plane, Scratch& scratch, double* out) const;
     void inner_by_weights(const PlaneParts& planes, size_t plane, Scratch& scratch, double* out) const;
     bool can_round() const;

@@ -21,12 +21,15 @@ void PlaneParts::pop(size_t n_rows) {
     const End end = begin(size());
     nodes.resize(end.node);
     weights.resize(end.weight);
-    rows.resize(n_rows);
+    if (!keeps_rows) rows.resize(n_rows);
     last_slot_ = 0;
 }
 
 void PlaneParts::erase(const std::vector<bool>& drop) {
     PlaneParts kept;
+    kept.keeps_rows = keeps_rows;
+    if (keeps_rows)
+        for (const int64_t row : rows) kept.slot_of(row);
     for (size_t p = 0; p < size(); ++p) {
         if (drop[p]) continue;
         for (const NodeTerm& term : nodes_of(p)) kept.nodes.push_back({kept.slot_of(rows[term.slot]), term.label, term.coefficient});

@@ -26,6 +26,7 @@ struct PlaneParts {
         uint32_t node = 0, weight = 0;
     };
     std::vector<int64_t> rows;  // each once
+    bool keeps_rows = false;    // also those that no plane needs any more
     std::vector<NodeTerm> nodes;
     std::vector<WeightTerm> weights;
     std::vector<End> ends;  // by plane: where its terms end
@@ -38,7 +39,7 @@ struct PlaneParts {
     void close_plane() { ends.push_back({static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(weights.size())}); }
     // Forgets the last plane, which brought the rows from n_rows on.
     void pop(size_t n_rows);
-    // Forgets planes, and rows that no other plane needs.
+    // Forgets planes, and rows that no other plane needs unless they are to be kept.
     void erase(const std::vector<bool>& drop);
     void clear();
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "planes/plane_batch.hpp"
 #include "planes/plane_parts.hpp"
@@ -15,6 +16,14 @@ namespace maxmargin {
 
 enum class Rescaling { margin, slack };
 
+// Places of a code, begin … end − 1.
+struct Span {
+    int64_t begin, end;
+    // Whether two outputs that differ from the truth in these places share a part: neighbours do.
+    bool touches(const Span& other) const { return begin <= other.end && other.begin <= end; }
+    bool contains(int64_t place) const { return begin <= place && place < end; }
+};
+
 // The point in feature space, in double, as a float copy, or both. Where the copy is given it is used: to find planes and
 // to compare them, never for a value that is reported.
 struct WeightsView {
@@ -22,11 +31,18 @@ struct WeightsView {
     const float* rounded = nullptr;
 };
 
-// The point in feature space as a pass moves it: the float copy, if there is one, follows every write.
-struct WeightsPair {
+// The point in feature space as a pass moves it. Where the float copy is given it alone is moved: half the memory is touched,
+// and the exact weights are summed anew from the planes afterwards.
+struct MovingWeights {
     double* exact;
     float* rounded = nullptr;
     operator WeightsView() const { return {exact, rounded}; }
+
+    double get(int64_t j) const { return rounded ? static_cast<double>(rounded[j]) : exact[j]; }
+    void set(int64_t j, double value) const {
+        if (rounded) rounded[j] = static_cast<float>(value);
+        else exact[j] = value;
+    }
 };
 
 // Scratch memory of one thread, made by the space that uses it.
@@ -50,10 +66,10 @@ class PlaneSpace {
 
     // Writes ψ out as one more of an example's planes.
     virtual void write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const = 0;
-    // out[p] = w·ψ_p
-    virtual void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out) const = 0;
+    // out[p] = w·ψ_p. A row that is needed next may be fetched meanwhile.
+    virtual void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out, int64_t next_row = -1) const = 0;
     // w += Σ_p coefficients[p] ψ_p, each weight written once.
-    virtual void add(const PlaneParts& planes, const double* coefficients, WeightsPair w, PlaneScratch& scratch) const = 0;
+    virtual void add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch& scratch) const = 0;
     // out[p] = ψ_plane·ψ_p
     virtual void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const = 0;
 
@@ -71,6 +87,28 @@ class PlaneSpace {
     // out[k] = ψ·ψ_k for planes of one example.
     void inner(int32_t example, Code code, double loss, std::span<const Code> others, std::span<const double> losses,
                PlaneScratch& scratch, double* out) const;
+
+    // Whether outputs that differ from the truth in places that do not touch can be combined, Δ and ψ being sums over them.
+    virtual bool has_components() const { return false; }
+    // The components in which a code differs from the truth: spans of which no two touch.
+    virtual void components(int32_t example, Code code, std::vector<Span>& spans) const {
+        (void)example, (void)code, (void)spans;
+    }
+    // Writes the output that is `inside` within the span and `outside` elsewhere (the truth if that is empty); returns its loss.
+    virtual double combine(int32_t example, Code inside, Span span, Code outside, std::vector<int32_t>& code) const {
+        (void)example, (void)inside, (void)span, (void)outside, (void)code;
+        return 0.0;
+    }
+
+    // Makes sure that the rows of a span are scored with the planes, whether or not these need them.
+    virtual void cover(int32_t example, Span span, PlaneParts& planes) const { (void)example, (void)span, (void)planes; }
+    // The best output that is the truth outside the span, at the scores that the last dots with these planes computed: rows of the
+    // span are covered. Returns whether it is not the truth.
+    virtual bool search_within(int32_t example, Span span, const PlaneParts& planes, WeightsView w, PlaneScratch& scratch,
+                               std::vector<int32_t>& code, double& loss, double& product) const {
+        (void)example, (void)span, (void)planes, (void)w, (void)scratch, (void)code, (void)loss, (void)product;
+        return false;
+    }
 
     // By how much rounding can falsify the value of a plane, given w·ψ and ‖w‖: what is less proves nothing.
     double rounding(int32_t example, Code code, double loss, double product, double norm, PlaneScratch& scratch) const;

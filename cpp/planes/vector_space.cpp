@@ -37,7 +37,7 @@ void VectorSpace::write(int32_t, Code code, double loss, PlaneParts& planes, Pla
     planes.close_plane();
 }
 
-void VectorSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch&, double* out) const {
+void VectorSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch&, double* out, int64_t) const {
     for (size_t p = 0; p < planes.size(); ++p) {
         double sum = 0.0;
         for (const WeightTerm& term : planes.weights_of(p))
@@ -46,13 +46,10 @@ void VectorSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch&, d
     }
 }
 
-void VectorSpace::add(const PlaneParts& planes, const double* coefficients, WeightsPair w, PlaneScratch&) const {
+void VectorSpace::add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch&) const {
     for (size_t p = 0; p < planes.size(); ++p) {
         if (coefficients[p] == 0.0) continue;
-        for (const WeightTerm& term : planes.weights_of(p)) {
-            w.exact[term.weight] += coefficients[p] * term.coefficient;
-            if (w.rounded) w.rounded[term.weight] = static_cast<float>(w.exact[term.weight]);
-        }
+        for (const WeightTerm& term : planes.weights_of(p)) w.set(term.weight, w.get(term.weight) + coefficients[p] * term.coefficient);
     }
 }
 

@@ -16,7 +16,8 @@ struct ScoreTask {
     int64_t n_rows;
     const Scalar* weights;
     int stride;  // 1, or a multiple of label_padding
-    Scalar* out; // n_rows × stride
+    Scalar* out;  // n_rows × stride
+    int64_t next_row = -1;  // scored soon after these: its weights are fetched meanwhile
 };
 
 struct Kernels {

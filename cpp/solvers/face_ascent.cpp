@@ -28,7 +28,7 @@ constexpr size_t blocks_per_heartbeat = 64;
 // Arrays run over the carriers (planes with α > 0) of all blocks in which mass can move.
 struct WorkingSets::Face {
     struct Part {  // one block
-        int64_t example;
+        Block* block;
         size_t begin, end;
         size_t giver = none;   // where the budget is spent: the carrier that gives what the others take; else the zero plane
         double left = 0.0;     // mass of the zero plane
@@ -40,7 +40,7 @@ struct WorkingSets::Face {
         size_t emptied = none;  // none: the budget is spent
     };
 
-    Face(const WorkingSets& sets, const double* w);
+    Face(WorkingSets& sets, const double* w);
     size_t size() const { return planes.size(); }
     // The largest difference in value within each block, weighted by the mass that it could move.
     double gap() const;
@@ -62,7 +62,8 @@ struct WorkingSets::Face {
     std::vector<double> alpha;
 
   private:
-    void add_block(int64_t example);
+    void add_block(Block& block);
+    double left_of(const Block& block) const { return sets_.squared_ ? infinity : block.left(); }
     // The derivatives of D by α at w_.
     void refresh();
     // out[k − begin] = vector·ψ_k for the part's carriers.
@@ -79,13 +80,13 @@ struct WorkingSets::Face {
     int64_t n_products_ = 0;      // since values_ were made
 };
 
-WorkingSets::Face::Face(const WorkingSets& sets, const double* w) : sets_(sets), w_(w, w + sets.space_->n_weights()) {
-    for (size_t i = 0; i < sets.blocks_.size(); ++i) {
-        if (i % blocks_per_heartbeat == 0) heartbeat();
-        const Block& block = sets.blocks_[i];
-        const auto n_carriers = std::count_if(block.alpha.begin(), block.alpha.end(), [](double a) { return a > 0.0; });
-        if (n_carriers == 0 || (n_carriers == 1 && sets.mass_left(i) == 0.0)) continue;
-        add_block(static_cast<int64_t>(i));
+WorkingSets::Face::Face(WorkingSets& sets, const double* w) : sets_(sets), w_(w, w + sets.space_->n_weights()) {
+    for (std::vector<Block>& own : sets.blocks_) {
+        heartbeat();
+        for (Block& block : own) {
+            const int64_t n_carriers = block.n_carriers();
+            if (n_carriers > 1 || (n_carriers == 1 && left_of(block) > 0.0)) add_block(block);
+        }
     }
     values_.resize(size());
     residual_.resize(size());
@@ -107,18 +108,17 @@ void WorkingSets::Face::refresh() {
 }
 
 void WorkingSets::Face::carrier_dots(const Part& part, const double* vector, double* out) const {
-    const PlaneParts& written = sets_.blocks_[part.example].parts;
+    const PlaneParts& written = part.block->parts;
     std::vector<double>& all = sets_.memory_->values;
     all.resize(written.size());
     sets_.space_->dots(written, {vector}, *sets_.memory_->scratch, all.data());
     for (size_t k = part.begin; k < part.end; ++k) out[k - part.begin] = all[planes[k]];
 }
 
-void WorkingSets::Face::add_block(int64_t example) {
-    const Block& block = sets_.blocks_[example];
-    Part part{.example = example, .begin = size(), .end = size()};
-    if (sets_.squared_) part.ridge = 1.0 / (2.0 * sets_.budgets_[example]);
-    part.left = sets_.mass_left(example);
+void WorkingSets::Face::add_block(Block& block) {
+    Part part{.block = &block, .begin = size(), .end = size()};
+    if (sets_.squared_) part.ridge = 1.0 / (2.0 * block.budget);
+    part.left = left_of(block);
     for (size_t p = 0; p < block.alpha.size(); ++p) {
         if (block.alpha[p] <= 0.0) continue;
         planes.push_back(p);
@@ -132,7 +132,7 @@ void WorkingSets::Face::add_block(int64_t example) {
 }
 
 void WorkingSets::Face::settle(Part& part) {
-    const Block& block = sets_.blocks_[part.example];
+    const Block& block = *part.block;
     const size_t n = block.alpha.size();
     part.giver = none;
     if (part.left <= 0.0) part.giver = static_cast<size_t>(std::max_element(alpha.begin() + part.begin, alpha.begin() + part.end) - alpha.begin());
@@ -155,7 +155,7 @@ double WorkingSets::Face::gap() const {
             highest = std::max(highest, values_[k]);
             total += alpha[k];
         }
-        const double C = sets_.budgets_[part.example];
+        const double C = part.block->budget;
         // At the optimum of the squared hinge Σα is 2C times the slack.
         sum += (highest - lowest) * (sets_.squared_ ? total + 2.0 * C * highest : C);
     }
@@ -188,9 +188,9 @@ double WorkingSets::Face::multiply() {
         }
         if (part.giver != none) direction_[part.giver] = -sum;
         std::vector<double>& coefficients = sets_.memory_->change;
-        coefficients.assign(sets_.blocks_[part.example].size(), 0.0);
+        coefficients.assign(part.block->size(), 0.0);
         for (size_t k = part.begin; k < part.end; ++k) coefficients[planes[k]] = direction_[k];
-        sets_.space_->add(sets_.blocks_[part.example].parts, coefficients.data(), {vector_.data()}, *sets_.memory_->scratch);
+        sets_.space_->add(part.block->parts, coefficients.data(), {vector_.data()}, *sets_.memory_->scratch);
         // The quadratic term of the squared hinge, whose blocks have no giver.
         std::fill(product_.begin() + part.begin, product_.begin() + part.end, part.ridge * sum);
         curvature += part.ridge * sum * sum;
@@ -296,7 +296,7 @@ WorkingSets::Ascent WorkingSets::ascend_face(double tolerance, int64_t max_produ
 // Makes the face's α those of the working sets.
 void WorkingSets::take(const Face& face) {
     for (const Face::Part& part : face.parts)
-        for (size_t k = part.begin; k < part.end; ++k) blocks_[part.example].alpha[face.planes[k]] = face.alpha[k];
+        for (size_t k = part.begin; k < part.end; ++k) part.block->alpha[face.planes[k]] = face.alpha[k];
 }
 
 }  // namespace maxmargin

@@ -5,6 +5,7 @@
 
 #include "qp/block_steps.hpp"
 #include "qp/smo.hpp"
+#include "solvers/components.hpp"
 #include "solvers/working_sets.hpp"
 #include "solvers/working_sets_memory.hpp"
 
@@ -27,21 +28,32 @@ double block_gap(const std::vector<double>& values, const std::vector<double>& a
     const double most = std::max(0.0, highest + total / (2.0 * C));
     return C * most * most - total * total / (4.0 * C) - paid;
 }
+
+// Examples are listed once however many blocks they have.
+void note(std::vector<int64_t>& examples, int64_t example) {
+    if (examples.empty() || examples.back() != example) examples.push_back(example);
+}
 }  // namespace
 
-WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule& rule, WeightsPair w, const Workers& workers) {
+WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule& rule, MovingWeights w, const Workers& workers) {
     Sweep result;
     memory_->random = rule.seed * 2 + 1;
+    std::vector<Block*> blocks;
+    for (const int64_t example : order)
+        for (Block& block : blocks_[example])
+            if (block.quiet < rule.patience && block.size() > 0) blocks.push_back(&block);
     // One thread: each visit needs the w that the visit before it left. Chunks serve the polling only.
-    const auto n = static_cast<int64_t>(order.size());
+    const auto n = static_cast<int64_t>(blocks.size());
     for_each_chunk((n + visits_per_poll - 1) / visits_per_poll, Workers{1, workers.poll}, [&](int64_t chunk, int) {
-        for (int64_t v = chunk * visits_per_poll; v < std::min((chunk + 1) * visits_per_poll, n); ++v)
-            if (blocks_[order[v]].size() > 0) visit(order[v], nullptr, rule, w, result);
+        for (int64_t v = chunk * visits_per_poll; v < std::min((chunk + 1) * visits_per_poll, n); ++v) {
+            const std::vector<int64_t>* next_rows = v + 1 < n ? &blocks[v + 1]->parts.rows : nullptr;
+            visit(*blocks[v], nullptr, rule, w, result, next_rows && !next_rows->empty() ? next_rows->front() : -1);
+        }
     });
     return result;
 }
 
-WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, WeightsPair w,
+WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, MovingWeights w,
                                      const Workers& workers) {
     Sweep result;
     memory_->random = rule.seed * 2 + 1;
@@ -52,57 +64,79 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
         int64_t next = 0;
         for (const int64_t example : ids) {
             const bool is_found = next < found.size() && found.examples[next] == example;
-            const Candidate plane = is_found ? Candidate{found.code(next), found.losses[next]} : Candidate{};
+            const int64_t plane = next;
             next += is_found;
-            if (budgets_[example] > 0.0 && (is_found || blocks_[example].size() > 0)) visit(example, is_found ? &plane : nullptr, rule, w, result);
+            if (budgets_[example] <= 0.0) continue;
+            if (is_found && by_components_) make_room(example, found.code(plane));
+            if (is_found && !by_components_)
+                distribute(example, {found.code(plane), found.losses[plane]}, true, [&](Block& block, const Candidate* share) { visit(block, share, rule, w, result); });
+            else
+                for (Block& block : blocks_[example]) visit(block, nullptr, rule, w, result);
         }
     });
     return result;
 }
 
-void WorkingSets::visit(int64_t example, const Candidate* candidate, const Rule& rule, WeightsPair w, Sweep& result) {
+void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& rule, MovingWeights w, Sweep& result, int64_t next_row) {
     Memory& memory = *memory_;
-    Block& block = blocks_[example];
-    const double C = budgets_[example];
+    ++result.visits;
+    ++block.quiet;
     if (candidate && block.has(candidate->code, candidate->loss)) candidate = nullptr;
     const size_t n_rows = block.parts.rows.size();
-    if (candidate) space_->write(static_cast<int32_t>(example), candidate->code, candidate->loss, block.parts, *memory.scratch);
-    value_block(example, w, candidate);
-    const double gap = block_gap(memory.values, block.alpha, C, squared_);
+    if (candidate) space_->write(block.example, candidate->code, candidate->loss, block.parts, *memory.scratch);
+    value_block(block, w, candidate, next_row);
+    Candidate local;
+    if (by_components_ && find_within(block, w, local)) candidate = &local;
+    const double gap = block_gap(memory.values, block.alpha, block.budget, squared_);
     result.gap += gap;
-    if (std::any_of(memory.values.begin(), memory.values.end(), [](double value) { return value > 0.0; })) result.paying.push_back(example);
+    if (std::any_of(memory.values.begin(), memory.values.end(), [](double value) { return value > 0.0; })) note(result.paying, block.example);
     if (candidate) {
-        if (joins(memory.values, example, rule)) {
-            keep_plane(block, *candidate);
+        if (joins(block, rule)) {
+            if (by_components_) space_->write(block.example, candidate->code, candidate->loss, block.parts, *memory.scratch);
+            block.keep(candidate->code, candidate->loss, *space_, *memory.scratch);
+            ++n_planes_;
             ++result.added;
         } else {
-            block.parts.pop(n_rows);
+            if (!by_components_) block.parts.pop(n_rows);
             memory.values.pop_back();
         }
     }
-    const double violated = violation(example, rule, gap);
+    const double violated = violation(block, rule, gap);
     result.violation = std::max(result.violation, violated);
     if (violated <= rule.solve_above || block.size() == 0) return;
-    result.moved.push_back(example);
+    note(result.moved, block.example);
+    ++result.moves;
+    block.quiet = 0;
     memory.before = block.alpha;
     memory.change = memory.values;
     try {
-        result.steps += solve(example, rule);
+        result.steps += solve(block, rule);
     } catch (...) {
         block.alpha = memory.before;  // an interrupted block must not leave α and w apart
         throw;
     }
     // The dual is quadratic: its gain is the change of α times the mean of the derivatives before and after.
     for (size_t p = 0; p < block.size(); ++p) result.gain += 0.5 * (block.alpha[p] - memory.before[p]) * (memory.change[p] + memory.values[p]);
-    move(example, w);
+    move(block, w);
     drop_planes(block, rule, result);
 }
 
-bool WorkingSets::joins(const std::vector<double>& values, int64_t example, const Rule& rule) const {
+// By components every visit searches: the rows of the block are scored for its planes anyway.
+bool WorkingSets::find_within(const Block& block, WeightsView w, Candidate& found) const {
+    Memory& memory = *memory_;
+    double product = 0.0;
+    if (!space_->search_within(block.example, block.span, block.parts, w, *memory.scratch, memory.code, found.loss, product)) return false;
+    found.code = memory.code;
+    if (block.has(found.code, found.loss)) return false;
+    memory.values.push_back(found.loss - product);
+    return true;
+}
+
+bool WorkingSets::joins(const Block& block, const Rule& rule) const {
+    const std::vector<double>&values = memory_->values, &alpha = block.alpha;
     const double value = values.back();
     if (rule.step == Step::coordinates) return value >= rule.insert_above;
-    const std::vector<double>& alpha = blocks_[example].alpha;
-    double paid = rule.step == Step::pairs && mass_left(example) <= 0.0 ? std::numeric_limits<double>::infinity() : 0.0;
+    double paid = rule.step == Step::pairs && block.left() <= 0.0 ? std::numeric_limits<double>::infinity() : 0.0;
     for (size_t p = 0; p < alpha.size(); ++p) {
         if (rule.step == Step::exact) paid = std::max(paid, values[p]);
         else if (alpha[p] > 0.0) paid = std::min(paid, values[p]);
@@ -110,18 +144,16 @@ bool WorkingSets::joins(const std::vector<double>& values, int64_t example, cons
     return value - paid > rule.insert_above;
 }
 
-double WorkingSets::violation(int64_t example, const Rule& rule, double gap) const {
-    const Block& block = blocks_[example];
-    if (rule.step == Step::pairs) return pair_violation(block.size(), memory_->values.data(), block.alpha.data(), budgets_[example]);
-    return gap / budgets_[example];
+double WorkingSets::violation(const Block& block, const Rule& rule, double gap) const {
+    if (rule.step == Step::pairs) return pair_violation(block.size(), memory_->values.data(), block.alpha.data(), block.budget);
+    return gap / block.budget;
 }
 
 // Moves the block's α; memory.values are F at α before and after.
-int64_t WorkingSets::solve(int64_t example, const Rule& rule) {
+int64_t WorkingSets::solve(Block& block, const Rule& rule) {
     Memory& memory = *memory_;
-    Block& block = blocks_[example];
     const size_t n = block.size();
-    const double C = budgets_[example], ridge = squared_ ? 1.0 / (2.0 * C) : 0.0;
+    const double C = block.budget, ridge = squared_ ? 1.0 / (2.0 * C) : 0.0;
     const double* gram = block.gram.data();
     if (squared_) {
         memory.gram = block.gram;
@@ -154,22 +186,20 @@ void WorkingSets::drop_planes(Block& block, const Rule& rule, Sweep& result) {
             if (block.alpha[p] == 0.0 && !drop[p] && (least == n || memory_->values[p] < memory_->values[least])) least = p;
         drop[least] = true;
     }
-    erase(block, drop);
+    block.erase(drop);
+    n_planes_ -= static_cast<int64_t>(n_dropped);
     result.dropped += static_cast<int64_t>(n_dropped);
 }
 
 // Applies the change of α to w; the non-negative weights are the unclipped sums with their negative part cut off.
-void WorkingSets::move(int64_t example, WeightsPair w) {
+void WorkingSets::move(const Block& block, MovingWeights w) {
     Memory& memory = *memory_;
-    const Block& block = blocks_[example];
-    for (size_t j = 0; j < nonnegative_.size(); ++j) w.exact[nonnegative_[j]] = unclipped_[j];
+    for (size_t j = 0; j < nonnegative_.size(); ++j) w.set(nonnegative_[j], unclipped_[j]);
     for (size_t p = 0; p < block.size(); ++p) memory.change[p] = block.alpha[p] - memory.before[p];
     space_->add(block.parts, memory.change.data(), w, *memory.scratch);
     for (size_t j = 0; j < nonnegative_.size(); ++j) {
-        double& weight = w.exact[nonnegative_[j]];
-        unclipped_[j] = weight;
-        weight = std::max(0.0, weight);
-        if (w.rounded) w.rounded[nonnegative_[j]] = static_cast<float>(weight);
+        unclipped_[j] = w.get(nonnegative_[j]);
+        w.set(nonnegative_[j], std::max(0.0, unclipped_[j]));
     }
 }
 

@@ -5,24 +5,28 @@
 //     squared hinge   max  Σ α Δ − ½‖w‖² − Σ_i (Σ_p α_ip)² / 4C_i      no upper bound
 //     α ≥ 0,  w = Σ α ψ + μ,  μ_j ≥ 0 on the non-negative weights and 0 elsewhere
 //
-// A visit values one example's planes at w, solves their small QP exactly and writes w once.
+// A visit values one block's planes at w, moves their α and writes w once. An example has one block, or, by components, one for
+// each stretch in which its outputs have been found to differ from the truth: see components.cpp.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "planes/oracle.hpp"
 #include "planes/plane_space.hpp"
+#include "solvers/block.hpp"
 #include "threads/parallel.hpp"
 
 namespace maxmargin {
 
 class WorkingSets {
   public:
-    // budgets: C_i = C s_i. An example with C_i = 0 never gets a plane.
-    WorkingSets(std::shared_ptr<const PlaneSpace> space, std::vector<double> budgets, bool squared, std::vector<int64_t> nonnegative);
+    // budgets: C_i = C s_i. An example with C_i = 0 never gets a plane. By components needs a space that has them, and the hinge.
+    WorkingSets(std::shared_ptr<const PlaneSpace> space, std::vector<double> budgets, bool squared, std::vector<int64_t> nonnegative,
+                bool by_components = false);
     ~WorkingSets();
 
     // Adds the planes whose value at w exceeds what their example already pays by more than epsilon. Returns how many.
@@ -45,6 +49,7 @@ class WorkingSets {
         size_t max_planes = 1 << 30;  // beyond it planes without mass leave, those of least value first
         bool drops_empty = false;     // planes without mass leave at once
         uint64_t seed = 0;            // of the random order
+        int64_t patience = std::numeric_limits<int64_t>::max();  // a sweep leaves out blocks that so many visits have not moved
     };
     struct Sweep {
         double gap = 0.0;        // Σ over blocks of the block's own duality gap when it was visited
@@ -52,13 +57,14 @@ class WorkingSets {
         double violation = 0.0;  // the largest: as solve_above measures it
         int64_t steps = 0;       // of the small QPs
         int64_t added = 0, dropped = 0;
+        int64_t visits = 0, moves = 0;  // of blocks
         std::vector<int64_t> moved;  // the examples that were not solved yet
         std::vector<int64_t> paying; // the examples with a plane worth more than 0
     };
     // Visits the listed examples in turn, at their planes alone.
-    Sweep sweep(std::span<const int64_t> order, const Rule& rule, WeightsPair w, const Workers& workers);
+    Sweep sweep(std::span<const int64_t> order, const Rule& rule, MovingWeights w, const Workers& workers);
     // The same with a plane of the oracle for each, asked for batch_size examples at a time at the w that the batch begins with.
-    Sweep pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, WeightsPair w, const Workers& workers);
+    Sweep pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, MovingWeights w, const Workers& workers);
 
     struct Ascent {
         double gain = 0.0;     // of the dual
@@ -87,26 +93,12 @@ class WorkingSets {
 
     const PlaneSpace& space() const { return *space_; }
     int64_t n_planes() const { return n_planes_; }
+    int64_t n_blocks() const;
     // All planes, by example.
     PlaneBatch planes() const;
     int64_t n_active() const;
 
   private:
-    struct Entry {
-        double loss;
-        int64_t idle;  // QPs since α was positive
-        uint32_t begin, length;
-    };
-    struct Block {
-        PlaneParts parts;
-        std::vector<Entry> entries;
-        std::vector<double> alpha;
-        std::vector<double> gram;  // entries × entries
-        std::vector<int32_t> codes;
-        size_t size() const { return entries.size(); }
-        Code code(size_t e) const { return {codes.data() + entries[e].begin, entries[e].length}; }
-        bool has(Code code, double loss) const;
-    };
     // A plane that may join a block.
     struct Candidate {
         Code code;
@@ -115,25 +107,32 @@ class WorkingSets {
     struct Memory;
     struct Face;
 
-    double total(size_t example) const;
     // Σα / 2C of the squared hinge.
-    double shift(size_t example) const { return squared_ ? total(example) / (2.0 * budgets_[example]) : 0.0; }
-    // What is not spent of the budget; infinite for the squared hinge.
-    double mass_left(size_t example) const;
+    double shift(const Block& block) const { return squared_ ? block.total() / (2.0 * block.budget) : 0.0; }
     // memory.values[p] = the derivative of the dual with respect to α_p: Δ − w·ψ, less Σα / 2C for the squared hinge. A candidate,
     // already written out behind the block's planes, comes last.
-    void value_block(int64_t example, WeightsView w, const Candidate* candidate = nullptr) const;
-    void visit(int64_t example, const Candidate* candidate, const Rule& rule, WeightsPair w, Sweep& result);
-    bool joins(const std::vector<double>& values, int64_t example, const Rule& rule) const;
-    double violation(int64_t example, const Rule& rule, double gap) const;
-    int64_t solve(int64_t example, const Rule& rule);
+    void value_block(const Block& block, WeightsView w, const Candidate* candidate = nullptr, int64_t next_row = -1) const;
+    // Calls use(block, candidate) for the blocks that a plane of the example belongs to, each with its share of the plane, after
+    // making or merging blocks for it; with all, for the example's other blocks too, without a candidate.
+    template <class Use>
+    void distribute(int64_t example, const Candidate& plane, bool all, Use&& use);
+    void make_room(int64_t example, Code code);
+    void merge(Block& into, const Block& other);
+    void visit(Block& block, const Candidate* candidate, const Rule& rule, MovingWeights w, Sweep& result, int64_t next_row = -1);
+    bool find_within(const Block& block, WeightsView w, Candidate& found) const;
+    bool joins(const Block& block, const Rule& rule) const;
+    double violation(const Block& block, const Rule& rule, double gap) const;
+    int64_t solve(Block& block, const Rule& rule);
     void drop_planes(Block& block, const Rule& rule, Sweep& result);
-    void move(int64_t example, WeightsPair w);
+    void move(const Block& block, MovingWeights w);
+    bool insert(Block& block, const Candidate& plane, const double* w, double epsilon);
     static int64_t climb(Face& face, double wanted, int64_t max_products, double max_seconds);
     void take(const Face& face);
-    // The plane is written out already.
-    void keep_plane(Block& block, const Candidate& plane);
-    void erase(Block& block, const std::vector<bool>& drop);
+    template <class Use>
+    void for_each_block(Use&& use) const {
+        for (const std::vector<Block>& own : blocks_)
+            for (const Block& block : own) use(block);
+    }
 
     std::shared_ptr<const PlaneSpace> space_;
     std::unique_ptr<Memory> memory_;  // scratch can be as long as w: it is made once
@@ -141,7 +140,8 @@ class WorkingSets {
     bool squared_;
     std::vector<int64_t> nonnegative_;
     std::vector<double> unclipped_;  // (Σ α ψ)_j for j in nonnegative_
-    std::vector<Block> blocks_;
+    std::vector<std::vector<Block>> blocks_;  // by example
+    bool by_components_;
     int64_t n_planes_ = 0;
 };
 

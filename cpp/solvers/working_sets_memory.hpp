@@ -9,6 +9,8 @@ struct WorkingSets::Memory {
     std::unique_ptr<PlaneScratch> scratch;
     std::vector<double> values, before, change, gram;
     std::vector<size_t> order;
+    std::vector<Span> spans;
+    std::vector<int32_t> code;
     uint64_t random = 0;
 
     // xorshift64*: the order within a block needs no more.

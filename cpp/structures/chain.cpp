@@ -71,9 +71,8 @@ template void Chain::prepare_any(const float*, int, std::vector<float>&) const;
 template void Chain::prepare_any(const double*, int, std::vector<double>&) const;
 
 template <class Scalar>
-void Chain::add_loss(int64_t example, PartScores<Scalar> scores) const {
-    const RowRange range = rows(example);
-    const int32_t* y = truth(example);
+void Chain::add_loss(RowRange range, PartScores<Scalar> scores) const {
+    const int32_t* y = data_.truth + range.begin;
     for (int64_t t = 0; t < range.length(); ++t) {
         Scalar* row = scores.node + t * scores.stride;
         if (!data_.loss.cost) {
@@ -89,12 +88,12 @@ void Chain::add_loss(int64_t example, PartScores<Scalar> scores) const {
 // Forward maxima only; the path is found backwards by looking for the predecessor that attains the maximum, which
 // costs one column per position instead of a compare-and-select for every label pair.
 template <class Scalar>
-void Chain::viterbi(RowRange range, PartScores<Scalar> scores, std::vector<Scalar>& alpha, int32_t* code) const {
+void Chain::viterbi(int64_t length, PartScores<Scalar> scores, const Scalar* first, const Scalar* last, std::vector<Scalar>& alpha,
+                    int32_t* code) const {
     const Prepared<Scalar> ends = prepared(scores);
     const int k = data_.n_labels, stride = scores.stride;
-    const int64_t length = range.length();
     alpha.resize(length * stride);
-    for (int label = 0; label < stride; ++label) alpha[label] = ends.start[label] + scores.node[label];
+    for (int label = 0; label < stride; ++label) alpha[label] = first[label] + scores.node[label];
     for (int64_t t = 1; t < length; ++t) {
         Scalar* now = alpha.data() + t * stride;
         max_plus(now - stride, ends.transition, k, stride, now);
@@ -111,8 +110,8 @@ void Chain::viterbi(RowRange range, PartScores<Scalar> scores, std::vector<Scala
             }
         return best;
     };
-    const Scalar* last = alpha.data() + (length - 1) * stride;
-    code[length - 1] = best_of([&](int label) { return last[label] + ends.stop[label]; });
+    const Scalar* end = alpha.data() + (length - 1) * stride;
+    code[length - 1] = best_of([&](int label) { return end[label] + last[label]; });
     for (int64_t t = length - 1; t > 0; --t) {
         const Scalar* before = alpha.data() + (t - 1) * stride;
         const int to = code[t];
@@ -121,15 +120,36 @@ void Chain::viterbi(RowRange range, PartScores<Scalar> scores, std::vector<Scala
 }
 
 void Chain::search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>& memory, int32_t* code) const {
-    if (kind == Search::margin) add_loss(example, scores);
-    viterbi(rows(example), scores, memory.scores, code);
+    if (kind == Search::margin) add_loss(rows(example), scores);
+    const Prepared<float> ends = prepared(scores);
+    viterbi(rows(example).length(), scores, ends.start, ends.stop, memory.scores, code);
 }
 
 void Chain::search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>& memory, int32_t* code) const {
     if (kind == Search::slack) return search_slack(example, scores, code);
-    if (kind == Search::margin) add_loss(example, scores);
-    viterbi(rows(example), scores, memory.scores, code);
+    if (kind == Search::margin) add_loss(rows(example), scores);
+    const Prepared<double> ends = prepared(scores);
+    viterbi(rows(example).length(), scores, ends.start, ends.stop, memory.scores, code);
 }
+
+// The true labels beside the span take the place of start and stop.
+template <class Scalar>
+void Chain::search_within_any(int64_t example, RowRange places, PartScores<Scalar> scores, SearchMemory<Scalar>& memory, int32_t* code) const {
+    const RowRange all = rows(example);
+    const int32_t* y = truth(example);
+    const Prepared<Scalar> ends = prepared(scores);
+    const int k = data_.n_labels, stride = scores.stride;
+    add_loss({all.begin + places.begin, all.begin + places.end}, scores);
+    memory.ends.assign(stride, minus_infinity<Scalar>);
+    const bool is_first = places.begin == 0, is_last = places.end == all.length();
+    if (!is_last)
+        for (int label = 0; label < k; ++label) memory.ends[label] = ends.transition[label * stride + y[places.end]];
+    std::copy(y, y + all.length(), code);
+    viterbi(places.length(), scores, is_first ? ends.start : ends.transition + y[places.begin - 1] * stride, is_last ? ends.stop : memory.ends.data(),
+            memory.scores, code + places.begin);
+}
+template void Chain::search_within_any(int64_t, RowRange, PartScores<float>, SearchMemory<float>&, int32_t*) const;
+template void Chain::search_within_any(int64_t, RowRange, PartScores<double>, SearchMemory<double>&, int32_t*) const;
 
 double Chain::path_score(RowRange range, PartScores<double> scores, const int32_t* code) const {
     const Prepared<double> ends = prepared(scores);

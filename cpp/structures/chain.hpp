@@ -32,11 +32,19 @@ class Chain final : public Structure {
     int64_t code_length(int64_t example) const override { return rows(example).length(); }
     bool has_truth() const override { return data_.truth != nullptr; }
     bool has_slack_search() const override { return data_.loss_step > 0.0; }
+    bool has_components() const override { return has_truth(); }
+    const int32_t* true_code(int64_t example) const override { return truth(example); }
 
     void prepare(const float* table, int stride, std::vector<float>& out) const override { prepare_any(table, stride, out); }
     void prepare(const double* table, int stride, std::vector<double>& out) const override { prepare_any(table, stride, out); }
     void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>& memory, int32_t* code) const override;
     void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>& memory, int32_t* code) const override;
+    void search_within(int64_t example, RowRange places, PartScores<float> scores, SearchMemory<float>& memory, int32_t* code) const override {
+        search_within_any(example, places, scores, memory, code);
+    }
+    void search_within(int64_t example, RowRange places, PartScores<double> scores, SearchMemory<double>& memory, int32_t* code) const override {
+        search_within_any(example, places, scores, memory, code);
+    }
     bool is_truth(int64_t example, const int32_t* code) const override;
     double loss(int64_t example, const int32_t* code) const override;
     void difference(int64_t example, const int32_t* code, Parts& parts) const override;
@@ -67,10 +75,14 @@ class Chain final : public Structure {
     }
     template <class Scalar>
     void prepare_any(const Scalar* table, int stride, std::vector<Scalar>& out) const;
+    // For the rows listed; scores.node begins at the first.
     template <class Scalar>
-    void add_loss(int64_t example, PartScores<Scalar> scores) const;
+    void add_loss(RowRange rows, PartScores<Scalar> scores) const;
+    // Labels of length rows, given what the first and the last label score with what is around them.
     template <class Scalar>
-    void viterbi(RowRange rows, PartScores<Scalar> scores, std::vector<Scalar>& alpha, int32_t* code) const;
+    void viterbi(int64_t length, PartScores<Scalar> scores, const Scalar* first, const Scalar* last, std::vector<Scalar>& alpha, int32_t* code) const;
+    template <class Scalar>
+    void search_within_any(int64_t example, RowRange places, PartScores<Scalar> scores, SearchMemory<Scalar>& memory, int32_t* code) const;
     // structures/chain_slack.cpp
     void search_slack(int64_t example, PartScores<double> scores, int32_t* code) const;
     double path_score(RowRange rows, PartScores<double> scores, const int32_t* code) const;

@@ -56,7 +56,7 @@ struct Parts {
 // Per-thread memory for searches, grown as needed.
 template <class Scalar>
 struct SearchMemory {
-    std::vector<Scalar> scores;
+    std::vector<Scalar> scores, ends;
 };
 
 struct RowRange {
@@ -95,6 +95,22 @@ class Structure {
     virtual double line_slope(int64_t first, int64_t end, Line line, Search kind, const double* sample_weight) const {
         (void)first, (void)end, (void)line, (void)kind, (void)sample_weight;
         return 0.0;
+    }
+
+    // Whether outputs that differ from the truth at places which are not neighbours combine, loss and parts being sums over them.
+    virtual bool has_components() const { return false; }
+    // The true output's code where has_components.
+    virtual const int32_t* true_code(int64_t example) const {
+        (void)example;
+        return nullptr;
+    }
+
+    // The best output that is the truth outside places begin … end − 1, with the loss; scores.node begins at the row of place begin.
+    virtual void search_within(int64_t example, RowRange places, PartScores<float> scores, SearchMemory<float>& memory, int32_t* code) const {
+        (void)example, (void)places, (void)scores, (void)memory, (void)code;
+    }
+    virtual void search_within(int64_t example, RowRange places, PartScores<double> scores, SearchMemory<double>& memory, int32_t* code) const {
+        (void)example, (void)places, (void)scores, (void)memory, (void)code;
     }
 
     // Needs the truth. is_truth answers whether ψ vanishes.

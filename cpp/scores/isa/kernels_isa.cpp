@@ -129,7 +129,7 @@ void score_sparse(const ScoreTask<Scalar>& task, MakeRow make_row) {
     const auto row_number = [&](int64_t r) { return task.rows ? task.rows[r] : task.first_row + r; };
     for (int64_t r = 0; r < task.n_rows; ++r) {
         const int64_t row = row_number(r), begin = x.indptr[row];
-        int64_t after = row_number(r + 1 < task.n_rows ? r + 1 : r);
+        int64_t after = r + 1 < task.n_rows ? row_number(r + 1) : task.next_row >= 0 ? task.next_row : row;
         if (x.indptr[after] == x.indptr[after + 1]) after = row;
         const NextRow next{x.indices + x.indptr[after], x.indptr[after + 1] - x.indptr[after] - 1};
         score_row(make_row(begin, x.indptr[row + 1] - begin, next), task.weights, task.stride, task.out + r * task.stride);

@@ -1,0 +1,39 @@
+// Planes of one example that share a budget, with their dual variables and Gram matrix.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planes/plane_space.hpp"
+
+namespace maxmargin {
+
+struct Block {
+    struct Entry {
+        double loss;
+        int64_t idle;  // QPs since α was positive
+        uint32_t begin, length;
+    };
+    int32_t example;
+    double budget;      // C_i
+    int64_t quiet = 0;  // visits since α last moved
+    Span span;          // the places of the code at which its planes may differ from the truth
+    PlaneParts parts;
+    std::vector<Entry> entries;
+    std::vector<double> alpha;
+    std::vector<double> gram;  // entries × entries
+    std::vector<int32_t> codes;
+
+    size_t size() const { return entries.size(); }
+    Code code(size_t e) const { return {codes.data() + entries[e].begin, entries[e].length}; }
+    bool has(Code code, double loss) const;
+    double total() const;
+    // What is not spent of the budget.
+    double left() const;
+    int64_t n_carriers() const;
+    // Keeps the plane that is written out last: its products with the others come from the space.
+    void keep(Code code, double loss, const PlaneSpace& space, PlaneScratch& scratch);
+    void erase(const std::vector<bool>& drop);
+};
+
+}  // namespace maxmargin

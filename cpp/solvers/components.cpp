@@ -1,0 +1,94 @@
+// One example, several blocks.
+//
+// Where outputs differ from the truth in places that do not touch, they combine: any choice within one stretch goes with any
+// choice within another, and Δ and ψ are sums over the stretches. So the dual needs no mass on each combination. A distribution
+// over the choices of every stretch, each with the whole budget C_i, stands for the product of these distributions, which is
+// one over outputs with the same Σ α Δ and the same w: D is the same, and as good a lower bound. Where a new output reaches
+// across two stretches, they become one: a joint distribution with the same marginals has no more planes than both together.
+#include "solvers/components.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace maxmargin {
+
+// Leaves the plane's components in memory.spans; each lies in exactly one block afterwards.
+void WorkingSets::make_room(int64_t example, Code code) {
+    std::vector<Block>& own = blocks_[example];
+    space_->components(static_cast<int32_t>(example), code, memory_->spans);
+    for (const Span& span : memory_->spans) {
+        Block* home = nullptr;
+        for (size_t b = 0; b < own.size();) {
+            if (!own[b].span.touches(span)) {
+                ++b;
+                continue;
+            }
+            if (!home) {
+                home = &own[b++];
+                continue;
+            }
+            merge(*home, own[b]);
+            own.erase(own.begin() + static_cast<std::ptrdiff_t>(b));
+        }
+        if (home) home->span = {std::min(home->span.begin, span.begin), std::max(home->span.end, span.end)};
+        else own.push_back({.example = static_cast<int32_t>(example), .budget = budgets_[example], .span = span});
+    }
+    // A block that grew may touch another now.
+    for (size_t a = 0; a < own.size(); ++a)
+        for (size_t b = a + 1; b < own.size();) {
+            if (!own[a].span.touches(own[b].span)) {
+                ++b;
+                continue;
+            }
+            merge(own[a], own[b]);
+            own.erase(own.begin() + static_cast<std::ptrdiff_t>(b));
+            b = a + 1;
+        }
+    for (Block& block : own) space_->cover(block.example, block.span, block.parts);
+}
+
+// The carriers of both blocks, laid side by side along their budgets, meet in pairs: each pair becomes a plane with the mass they
+// share. Planes without mass stay as they are.
+void WorkingSets::merge(Block& into, const Block& other) {
+    Block joint{.example = into.example, .budget = into.budget, .span = {std::min(into.span.begin, other.span.begin), std::max(into.span.end, other.span.end)}};
+    PlaneScratch& scratch = *memory_->scratch;
+    const auto add = [&](Code code, double loss, double mass) {
+        space_->write(joint.example, code, loss, joint.parts, scratch);
+        joint.keep(code, loss, *space_, scratch);
+        joint.alpha.back() = mass;
+    };
+    const auto next_carrier = [](const Block& block, size_t p) {
+        while (p < block.size() && block.alpha[p] <= 0.0) ++p;
+        return p;
+    };
+    size_t p = next_carrier(into, 0), q = next_carrier(other, 0);
+    double left_of_p = p < into.size() ? into.alpha[p] : 0.0, left_of_q = q < other.size() ? other.alpha[q] : 0.0;
+    std::vector<int32_t> code;
+    while (p < into.size() || q < other.size()) {
+        const bool has_p = p < into.size(), has_q = q < other.size();
+        const double mass = has_p && has_q ? std::min(left_of_p, left_of_q) : has_p ? left_of_p : left_of_q;
+        if (has_p && has_q) {
+            const double loss = space_->combine(joint.example, other.code(q), other.span, into.code(p), code);
+            add(code, loss, mass);
+        } else if (has_p) {
+            add(into.code(p), into.entries[p].loss, mass);
+        } else {
+            add(other.code(q), other.entries[q].loss, mass);
+        }
+        if (has_p && (left_of_p -= mass) <= 0.0) {
+            p = next_carrier(into, p + 1);
+            left_of_p = p < into.size() ? into.alpha[p] : 0.0;
+        }
+        if (has_q && (left_of_q -= mass) <= 0.0) {
+            q = next_carrier(other, q + 1);
+            left_of_q = q < other.size() ? other.alpha[q] : 0.0;
+        }
+    }
+    for (const Block* block : {static_cast<const Block*>(&into), &other})
+        for (size_t e = 0; e < block->size(); ++e)
+            if (block->alpha[e] <= 0.0 && !joint.has(block->code(e), block->entries[e].loss)) add(block->code(e), block->entries[e].loss, 0.0);
+    n_planes_ += static_cast<int64_t>(joint.size()) - static_cast<int64_t>(into.size() + other.size());
+    into = std::move(joint);
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,31 @@
+// Which blocks of an example a plane belongs to, for the files that implement WorkingSets.
+#pragma once
+
+#include "solvers/working_sets.hpp"
+#include "solvers/working_sets_memory.hpp"
+
+namespace maxmargin {
+
+template <class Use>
+void WorkingSets::distribute(int64_t example, const Candidate& plane, bool all, Use&& use) {
+    std::vector<Block>& own = blocks_[example];
+    if (!by_components_) {
+        if (own.empty()) own.push_back({.example = static_cast<int32_t>(example), .budget = budgets_[example], .span = {}});
+        use(own.front(), &plane);
+        return;
+    }
+    make_room(example, plane.code);
+    for (Block& block : own) {
+        bool differs = false;
+        for (const Span& span : memory_->spans) differs = differs || block.span.touches(span);
+        if (!differs) {
+            if (all) use(block, static_cast<const Candidate*>(nullptr));
+            continue;
+        }
+        const double loss = space_->combine(block.example, plane.code, block.span, {}, memory_->code);
+        const Candidate share{memory_->code, loss};
+        use(block, &share);
+    }
+}
+
+}  // namespace maxmargin
