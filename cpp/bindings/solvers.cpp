@@ -184,15 +184,15 @@ void bind_rule(nb::module_& m) {
         .def(
             "__init__",
             [](WorkingSets::Rule* self, const std::string& step, double insert_above, double solve_above, double solve_to, int64_t max_planes,
-               bool drops_empty, uint64_t seed, std::optional<int64_t> patience) {
+               bool drops_empty, uint64_t seed, bool searches, std::optional<int64_t> patience) {
                 using Step = WorkingSets::Step;
                 require(step == "exact" || step == "pairs" || step == "coordinates", "step must be 'exact', 'pairs' or 'coordinates', found '" + step + "'.");
                 require(max_planes >= 1, "max_planes must be at least 1.");
                 new (self) WorkingSets::Rule{step == "exact" ? Step::exact : step == "pairs" ? Step::pairs : Step::coordinates, insert_above,
-                                             solve_above, solve_to, static_cast<size_t>(max_planes), drops_empty, seed, patience.value_or(std::numeric_limits<int64_t>::max())};
+                                             solve_above, solve_to, static_cast<size_t>(max_planes), drops_empty, seed, searches, patience.value_or(std::numeric_limits<int64_t>::max())};
             },
             arg("step"), nb::kw_only(), arg("insert_above") = 0.0, arg("solve_above") = 0.0, arg("solve_to") = 0.0,
-            arg("max_planes") = int64_t{1} << 30, arg("drops_empty") = false, arg("seed") = 0, arg("patience").none() = nb::none());
+            arg("max_planes") = int64_t{1} << 30, arg("drops_empty") = false, arg("seed") = 0, arg("searches") = true, arg("patience").none() = nb::none());
 }
 
 void bind_working_sets(nb::module_& m) {
@@ -205,6 +205,7 @@ void bind_working_sets(nb::module_& m) {
         .def_ro("added", &WorkingSets::Sweep::added)
         .def_ro("dropped", &WorkingSets::Sweep::dropped)
         .def_ro("visits", &WorkingSets::Sweep::visits)
+        .def_ro("work", &WorkingSets::Sweep::work)
         .def_ro("moves", &WorkingSets::Sweep::moves)
         .def_prop_ro("paying", [](const WorkingSets::Sweep& self) { return to_numpy(std::vector<int64_t>(self.paying)); }, nb::rv_policy::move)
         .def_prop_ro("moved", [](const WorkingSets::Sweep& self) { return to_numpy(std::vector<int64_t>(self.moved)); }, nb::rv_policy::move);

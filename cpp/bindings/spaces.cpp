@@ -116,6 +116,14 @@ void bind_oracles(nb::module_& m) {
             },
             arg("space"), arg("weights"), arg("rounded").none(), arg("plain"), arg("n_threads"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
             nb::keep_alive<1, 4>());
+    nb::class_<FoundPlanes, Oracle>(m, "FoundPlanes")
+        .def(
+            "__init__",
+            [](FoundPlanes* self, const PlaneSpace& space, const PlaneBatch& planes) {
+                space.check(planes);
+                new (self) FoundPlanes(planes, space.n_examples());
+            },
+            arg("space"), arg("planes"));
     nb::class_<CallbackOracle, Oracle>(m, "CallbackOracle").def(nb::init<nb::typed<nb::callable, PlaneBatch(nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>)>>(), arg("search"));
 }
 
@@ -258,6 +266,7 @@ void bind_spaces(nb::module_& m) {
             arg("features"), arg("structure"), arg("rescaling"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def_prop_ro("stride", &LinearSpace::stride)
         .def_prop_ro("table_start", &LinearSpace::table_start)
+        .def_prop_ro("n_rows", [](const LinearSpace& self) { return self.features().n_rows; })
         .def(
             "separate",
             [](const LinearSpace& self, Array1<int64_t> ids, Array1<double> w, std::optional<Array1<float>> rounded, int n_threads) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "planes/linear_space.hpp"
 #include "planes/plane_batch.hpp"
@@ -31,6 +33,25 @@ class LinearOracle final : public Oracle {
     WeightsView w_;
     Search kind_;
     Workers workers_;
+};
+
+// Hands out planes that were found before, at most one of each example.
+class FoundPlanes final : public Oracle {
+  public:
+    FoundPlanes(PlaneBatch planes, int64_t n_examples) : planes_(std::move(planes)), place_(n_examples, -1) {
+        for (int64_t k = 0; k < planes_.size(); ++k) place_[planes_.examples[k]] = k;
+    }
+
+    PlaneBatch search(std::span<const int64_t> ids) override {
+        PlaneBatch found;
+        for (const int64_t example : ids)
+            if (const int64_t k = place_[example]; k >= 0) found.add(planes_.examples[k], planes_.losses[k], planes_.code(k));
+        return found;
+    }
+
+  private:
+    PlaneBatch planes_;
+    std::vector<int64_t> place_;  // by example: its plane, or −1
 };
 
 }  // namespace maxmargin

@@ -6,12 +6,13 @@
 
 namespace maxmargin {
 
-bool Block::has(Code wanted, double loss) const {
-    for (size_t e = 0; e < size(); ++e) {
+size_t Block::find(Code wanted, double loss) const {
+    size_t e = 0;
+    for (; e < size(); ++e) {
         const Code other = code(e);
-        if (entries[e].loss == loss && std::equal(wanted.begin(), wanted.end(), other.begin(), other.end())) return true;
+        if (entries[e].loss == loss && std::equal(wanted.begin(), wanted.end(), other.begin(), other.end())) break;
     }
-    return false;
+    return e;
 }
 
 double Block::total() const { return std::accumulate(alpha.begin(), alpha.end(), 0.0); }

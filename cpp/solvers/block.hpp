@@ -26,7 +26,9 @@ struct Block {
 
     size_t size() const { return entries.size(); }
     Code code(size_t e) const { return {codes.data() + entries[e].begin, entries[e].length}; }
-    bool has(Code code, double loss) const;
+    // The plane with this code and loss, or size().
+    size_t find(Code code, double loss) const;
+    bool has(Code code, double loss) const { return find(code, loss) < size(); }
     double total() const;
     // What is not spent of the budget.
     double left() const;

@@ -5,6 +5,7 @@
 // over the choices of every stretch, each with the whole budget C_i, stands for the product of these distributions, which is
 // one over outputs with the same Σ α Δ and the same w: D is the same, and as good a lower bound. Where a new output reaches
 // across two stretches, they become one: a joint distribution with the same marginals has no more planes than both together.
+// Where the planes that joined them have left, they part again, each with its marginals.
 #include "solvers/components.hpp"
 
 #include <algorithm>
@@ -15,6 +16,7 @@ namespace maxmargin {
 // Leaves the plane's components in memory.spans; each lies in exactly one block afterwards.
 void WorkingSets::make_room(int64_t example, Code code) {
     std::vector<Block>& own = blocks_[example];
+    split_blocks(own);
     space_->components(static_cast<int32_t>(example), code, memory_->spans);
     for (const Span& span : memory_->spans) {
         Block* home = nullptr;
@@ -45,6 +47,60 @@ void WorkingSets::make_room(int64_t example, Code code) {
             b = a + 1;
         }
     for (Block& block : own) space_->cover(block.example, block.span, block.parts);
+}
+
+void WorkingSets::split_blocks(std::vector<Block>& own) {
+    std::vector<Span>& spans = memory_->stretches;
+    if (std::none_of(own.begin(), own.end(), [&](const Block& block) { return stretches(block, spans); })) return;
+    std::vector<Block> pieces;
+    for (Block& block : own) {
+        if (!stretches(block, spans)) {
+            pieces.push_back(std::move(block));
+            continue;
+        }
+        for (const Span& span : spans) append_stretch(block, span, pieces);
+        n_planes_ -= static_cast<int64_t>(block.size());
+    }
+    own = std::move(pieces);
+}
+
+// The stretches that the planes of a block are made of; returns whether they are several, or shorter than the block.
+bool WorkingSets::stretches(const Block& block, std::vector<Span>& spans) const {
+    std::vector<Span> all, of_plane;
+    for (size_t p = 0; p < block.size(); ++p) {
+        space_->components(block.example, block.code(p), of_plane);
+        all.insert(all.end(), of_plane.begin(), of_plane.end());
+    }
+    std::sort(all.begin(), all.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+    spans.clear();
+    for (const Span& span : all) {
+        if (!spans.empty() && spans.back().touches(span)) spans.back().end = std::max(spans.back().end, span.end);
+        else spans.push_back(span);
+    }
+    return spans.size() > 1 || (spans.size() == 1 && spans[0].end - spans[0].begin < block.span.end - block.span.begin);
+}
+
+// The marginal distribution of a block's planes on one of its stretches.
+void WorkingSets::append_stretch(const Block& block, Span span, std::vector<Block>& pieces) {
+    Block piece{.example = block.example, .budget = block.budget, .quiet = block.quiet, .span = span};
+    std::vector<int32_t> code;
+    std::vector<Span> differs;
+    for (size_t p = 0; p < block.size(); ++p) {
+        const double loss = space_->combine(block.example, block.code(p), span, {}, code);
+        space_->components(block.example, code, differs);
+        if (differs.empty()) continue;
+        const size_t known = piece.find(code, loss);
+        if (known < piece.size()) {
+            piece.alpha[known] += block.alpha[p];
+            continue;
+        }
+        space_->write(piece.example, code, loss, piece.parts, *memory_->scratch);
+        piece.keep(code, loss, *space_, *memory_->scratch);
+        piece.alpha.back() = block.alpha[p];
+    }
+    space_->cover(piece.example, span, piece.parts);
+    n_planes_ += static_cast<int64_t>(piece.size());
+    pieces.push_back(std::move(piece));
 }
 
 // The carriers of both blocks, laid side by side along their budgets, meet in pairs: each pair becomes a plane with the mass they

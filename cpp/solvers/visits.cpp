@@ -14,6 +14,8 @@ namespace maxmargin {
 namespace {
 constexpr int64_t max_block_steps = 10000;
 constexpr int64_t visits_per_poll = 64;
+// So many single weights are read in the time of a row of features.
+constexpr double terms_per_row = 32.0;
 
 // The block's share of P − D at fixed w: C ξ − Σ α F for the hinge; C H² − a²/4C − Σ α F for the squared hinge, where
 // a = Σ α, F already has a/2C taken off, and H = max(0, max F + a/2C). Values may have one more plane than alpha, without mass.
@@ -80,13 +82,14 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
 void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& rule, MovingWeights w, Sweep& result, int64_t next_row) {
     Memory& memory = *memory_;
     ++result.visits;
+    result.work += 1.0 + static_cast<double>(block.parts.rows.size()) + static_cast<double>(block.parts.weights.size()) / terms_per_row;
     ++block.quiet;
     if (candidate && block.has(candidate->code, candidate->loss)) candidate = nullptr;
     const size_t n_rows = block.parts.rows.size();
     if (candidate) space_->write(block.example, candidate->code, candidate->loss, block.parts, *memory.scratch);
     value_block(block, w, candidate, next_row);
     Candidate local;
-    if (by_components_ && find_within(block, w, local)) candidate = &local;
+    if (by_components_ && rule.searches && find_within(block, w, local)) candidate = &local;
     const double gap = block_gap(memory.values, block.alpha, block.budget, squared_);
     result.gap += gap;
     if (std::any_of(memory.values.begin(), memory.values.end(), [](double value) { return value > 0.0; })) note(result.paying, block.example);

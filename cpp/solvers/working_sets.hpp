@@ -49,6 +49,7 @@ class WorkingSets {
         size_t max_planes = 1 << 30;  // beyond it planes without mass leave, those of least value first
         bool drops_empty = false;     // planes without mass leave at once
         uint64_t seed = 0;            // of the random order
+        bool searches = true;         // by components: every visit looks for the best output within its stretch
         int64_t patience = std::numeric_limits<int64_t>::max();  // a sweep leaves out blocks that so many visits have not moved
     };
     struct Sweep {
@@ -58,6 +59,7 @@ class WorkingSets {
         int64_t steps = 0;       // of the small QPs
         int64_t added = 0, dropped = 0;
         int64_t visits = 0, moves = 0;  // of blocks
+        double work = 0.0;              // what was read, in rows of features
         std::vector<int64_t> moved;  // the examples that were not solved yet
         std::vector<int64_t> paying; // the examples with a plane worth more than 0
     };
@@ -118,6 +120,9 @@ class WorkingSets {
     void distribute(int64_t example, const Candidate& plane, bool all, Use&& use);
     void make_room(int64_t example, Code code);
     void merge(Block& into, const Block& other);
+    void split_blocks(std::vector<Block>& own);
+    bool stretches(const Block& block, std::vector<Span>& spans) const;
+    void append_stretch(const Block& block, Span span, std::vector<Block>& pieces);
     void visit(Block& block, const Candidate* candidate, const Rule& rule, MovingWeights w, Sweep& result, int64_t next_row = -1);
     bool find_within(const Block& block, WeightsView w, Candidate& found) const;
     bool joins(const Block& block, const Rule& rule) const;

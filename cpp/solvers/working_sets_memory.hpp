@@ -9,7 +9,7 @@ struct WorkingSets::Memory {
     std::unique_ptr<PlaneScratch> scratch;
     std::vector<double> values, before, change, gram;
     std::vector<size_t> order;
-    std::vector<Span> spans;
+    std::vector<Span> spans, stretches;
     std::vector<int32_t> code;
     uint64_t random = 0;
 

@@ -69,6 +69,14 @@ class Problem(ABC):
         return self.space.n_weights
 
     @property
+    def search_work(self) -> float:
+        """What searching all examples costs, in rows of features that could be read meanwhile."""
+        return self._ROWS_PER_SEARCH * self.n_examples
+
+    # A search written in Python takes some hundred microseconds at least.
+    _ROWS_PER_SEARCH = 500.0
+
+    @property
     def all_ids(self) -> IntArray:
         """The numbers of all examples."""
         if self._all_ids is None:
@@ -163,6 +171,11 @@ class LinearProblem(Problem):
         self.cheap_oracle = cheap_oracle
         self.is_small = space.n_products < self._SMALL
         self.always_precise = self.is_small or not fits_float
+
+    @property
+    def search_work(self) -> float:
+        """What searching all examples costs: the rows, and as much again for decoding them."""
+        return 2.0 * self.space.n_rows
 
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, where the structure has no table and few weights."""

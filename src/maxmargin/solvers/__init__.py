@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from maxmargin.solvers.base import Solver
+from maxmargin.solvers.block_dual import BlockDual
 from maxmargin.solvers.line_search import LineSearch
 from maxmargin.solvers.n_slack import NSlack
 from maxmargin.solvers.one_slack import OneSlack
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (OneSlack, NSlack, LineSearch)}
+SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (BlockDual, OneSlack, NSlack, LineSearch)}
 
 
 def make_solver(

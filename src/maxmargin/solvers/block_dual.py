@@ -1,0 +1,212 @@
+"""Block-coordinate ascent of the dual with cached planes: what the dual coordinate methods have in common, made fast.
+
+    hinge           max_α  Σ α_ip Δ_ip − ½‖w‖²                           Σ_p α_ip ≤ C_i,  α ≥ 0
+    squared hinge   max_α  Σ α_ip Δ_ip − ½‖w‖² − Σ_i (Σ_p α_ip)² / 4C_i,  α ≥ 0          w = Σ α_ip ψ_ip
+
+Each example keeps a bounded set of planes with their small Gram matrix. A visit values them at w, solves the small QP
+exactly and writes w once (Balamurugan et al. 2011; Chang and Yih 2013; Shah et al. 2015 have such blocks). One iteration is
+
+  1. a pass of the oracle over all examples at the same w, which gives the exact primal, and the planes it found;
+  2. a visit of every example with its new plane;
+  3. sweeps without the oracle over the blocks that still move, for as long as a sweep raises the dual by more per row of
+     features it reads than the iteration has so far: the next oracle pass then gains more. (Work is counted, not timed,
+     so that results repeat.)
+
+Where outputs that differ from the truth in separate places combine (chains, under margin rescaling and the hinge loss), an
+example has one block for each such stretch instead of one for all, and a visit searches its stretch anew, because the rows
+are scored anyway: few passes are then enough to find all planes that matter.
+
+Searches and visits read a float32 copy of w until the gap is small; what is reported is computed from weights that are
+summed anew from the planes in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from maxmargin import _core
+from maxmargin._parameters import is_integer
+from maxmargin.problem import FloatArray
+from maxmargin.solvers._timing import Stopwatch
+from maxmargin.solvers.base import Iterate, Option, Solver, Task
+from maxmargin.weights import DenseWeights
+
+# Blocks are left alone below this share of the mean gap of a block, and solved to a tenth of it.
+_TOLERANCE_SHARE = 0.1
+# The first pass, whose w is 0, asks the oracle for so many examples at a time: later ones profit from what these changed.
+_FIRST_BATCH = 64
+# A block that did not move at its last visit waits for the next pass.
+_PATIENCE = 1
+# Sweeps search their stretches while more than this share of the visits finds a plane.
+_WORTH_SEARCHING = 0.02
+_MOST_SWEEPS = 100
+
+
+class BlockDual(Solver):
+    """Exact solves of one example's planes after another; see the module's text."""
+
+    name = "block-dual"
+    losses = frozenset({"hinge", "squared_hinge"})
+    options: ClassVar = {
+        "max_planes": Option(
+            10,
+            lambda v: is_integer(v, 1),
+            "an integer ≥ 1",
+            "planes kept for each block; those with α > 0 stay even if they are more",
+        ),
+        "sweeps": Option(
+            None,
+            lambda v: v is None or is_integer(v, 0),
+            "an integer ≥ 0 or None",
+            "sweeps without the oracle after each pass; None: for as long as they pay",
+        ),
+    }
+
+    def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
+        """Yield one iterate per oracle pass."""
+        self._blocks = blocks = _Blocks(task, self.option)
+        if planes is not None:
+            blocks.start_from(planes)
+        else:
+            blocks.first_pass()
+        blocks.sweep(precise=False)
+        while True:
+            yield blocks.evaluate(precise=self.precise)
+            blocks.visit(precise=self.precise)
+            blocks.sweep(precise=self.precise)
+
+    _blocks: _Blocks | None = None
+
+    def planes(self) -> _core.PlaneBatch | None:
+        """Return the planes of all blocks."""
+        return None if self._blocks is None else self._blocks.planes()
+
+
+class _Blocks:
+    """All examples' planes with α, and the weights they give."""
+
+    def __init__(self, task: Task, option: dict[str, Any]) -> None:
+        problem = task.problem
+        s = problem.sample_weight
+        self._squared = task.loss == "squared_hinge"
+        self._s: FloatArray = np.ones(problem.n_examples) if s is None else s
+        self._task, self._problem, self._rng = task, problem, task.rng
+        self._weights: DenseWeights = problem.zero_weights()
+        self._sets = _core.WorkingSets(
+            problem.space,
+            task.C * self._s,
+            self._squared,
+            problem.nonnegative,
+            not self._squared and problem.space.has_components,
+        )
+        self._max_planes: int = option["max_planes"]
+        self._sweeps: int | None = option["sweeps"]
+        self._budget = task.C * float(self._s.sum())
+        self._tolerance = 0.0
+        self._watch = Stopwatch("oracle", "visits", "sweeps")
+        self._found: _core.PlaneBatch = _core.PlaneBatch()
+        self._gain = self._work = 0.0
+        self._n_sweeps = self._n_added = 0
+
+    def planes(self) -> _core.PlaneBatch:
+        """Return the planes of all blocks."""
+        return self._sets.planes()
+
+    def start_from(self, planes: _core.PlaneBatch) -> None:
+        """Put planes of an earlier run into the blocks, whatever they are worth."""
+        self._sets.insert(planes, self._weights.exact, -np.inf)
+        self._gain, self._work = 0.0, 1.0
+        self._tolerance = 0.01 * float(planes.losses().mean()) if len(planes) else 0.0
+
+    def first_pass(self) -> None:
+        """Visit all examples at the w that those before them left."""
+        oracle = self._problem.oracle(self._weights, precise=False)
+        batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
+        self._visit(oracle, batch_size, precise=False)
+        self._problem.count_calls(self._problem.n_examples)
+
+    def evaluate(self, *, precise: bool) -> Iterate:
+        """Search all examples at w: exact bounds, and the planes of the next visits."""
+        problem, w = self._problem, self._weights
+        with self._watch("oracle"):
+            self._found = problem.separate(problem.all_ids, w, precise=precise)
+            slacks = self._slacks(precise=precise)
+        norm2 = w.norm2()
+        primal = 0.5 * norm2 + self._task.C * float(self._s @ (slacks**2 if self._squared else slacks))
+        dual = self._sets.linear_part() - 0.5 * norm2
+        n_blocks = max(self._sets.n_blocks, 1)
+        self._tolerance = (
+            _TOLERANCE_SHARE * max(primal - dual, 0.0) / self._budget * self._problem.n_examples / n_blocks
+        )
+        details = {
+            "planes": self._sets.n_planes,
+            "blocks": n_blocks,
+            "planes_added": self._n_added,
+            "sweeps": self._n_sweeps,
+            **self._watch.read(),
+        }
+        self._n_added = self._n_sweeps = 0
+        return Iterate(w, primal, precise, dual, details=details)
+
+    def visit(self, *, precise: bool) -> None:
+        """Visit all examples with the planes of the last pass."""
+        self._visit(_core.FoundPlanes(self._problem.space, self._found), self._problem.n_examples, precise=precise)
+
+    def sweep(self, *, precise: bool) -> None:
+        """Sweep over the blocks that move while that pays, then sum w anew."""
+        searches = True
+        with self._watch("sweeps"):
+            for k in range(_MOST_SWEEPS if self._sweeps is None else self._sweeps):
+                swept = self._sets.sweep(self._permutation(), self._rule(searches=searches), *self._moving(precise))
+                self._count(swept)
+                self._n_sweeps += 1
+                searches = swept.added > _WORTH_SEARCHING * swept.visits
+                pays = swept.gain * self._work > self._gain * swept.work
+                if swept.moves == 0 or self._task.is_over or (self._sweeps is None and k and not pays):
+                    break
+            self._sets.weights(self._weights.exact)
+            self._weights.touch()
+
+    def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
+        self._gain, self._work = 0.0, self._problem.search_work
+        with self._watch("visits"):
+            swept = self._sets.visit(
+                oracle, self._permutation(), batch_size, self._rule(searches=True), *self._moving(precise)
+            )
+        self._count(swept)
+
+    def _count(self, swept: _core.Sweep) -> None:
+        self._gain += swept.gain
+        self._work += swept.work
+        self._n_added += swept.added
+
+    def _rule(self, *, searches: bool) -> _core.Rule:
+        return _core.Rule(
+            "exact",
+            solve_above=self._tolerance,
+            solve_to=0.1 * self._tolerance,
+            max_planes=self._max_planes,
+            searches=searches,
+            patience=_PATIENCE,
+        )
+
+    def _moving(self, precise: bool) -> tuple[FloatArray, Any]:
+        is_rounded = not precise and not self._problem.always_precise
+        return self._weights.exact, self._weights.rounded if is_rounded else None
+
+    def _permutation(self) -> Any:
+        return self._rng.permutation(self._problem.n_examples)
+
+    def _slacks(self, *, precise: bool) -> FloatArray:
+        problem, w = self._problem, self._weights
+        values = np.zeros(problem.n_examples)
+        values[self._found.examples()] = self._found.losses() - problem.space.dots(self._found, w.exact)
+        found = np.maximum(values, 0.0)
+        if not problem.can_be_inexact:
+            return found
+        for example in self._sets.exceeding(problem.all_ids, found, w.exact):
+            problem.report_inexact(int(example))
+        return np.maximum(found, self._sets.slacks(problem.all_ids, w.exact))
