@@ -7,24 +7,18 @@
 namespace maxmargin {
 
 template <class Use>
-void WorkingSets::distribute(int64_t example, const Candidate& plane, bool all, Use&& use) {
+void WorkingSets::distribute(int64_t example, const Candidate& plane, Use&& use) {
     std::vector<Block>& own = blocks_[example];
     if (!by_components_) {
         if (own.empty()) own.push_back({.example = static_cast<int32_t>(example), .budget = budgets_[example], .span = {}});
-        use(own.front(), &plane);
+        use(own.front(), plane);
         return;
     }
     make_room(example, plane.code);
     for (Block& block : own) {
-        bool differs = false;
-        for (const Span& span : memory_->spans) differs = differs || block.span.touches(span);
-        if (!differs) {
-            if (all) use(block, static_cast<const Candidate*>(nullptr));
-            continue;
-        }
+        if (!is_touched(block)) continue;
         const double loss = space_->combine(block.example, plane.code, block.span, {}, memory_->code);
-        const Candidate share{memory_->code, loss};
-        use(block, &share);
+        use(block, Candidate{memory_->code, loss});
     }
 }
 

@@ -31,6 +31,25 @@ double block_gap(const std::vector<double>& values, const std::vector<double>& a
     return C * most * most - total * total / (4.0 * C) - paid;
 }
 
+void fetch(const void* at, size_t n_bytes) {
+#if defined(__GNUC__)
+    for (size_t k = 0; k < n_bytes; k += 64) __builtin_prefetch(static_cast<const char*>(at) + k);
+#else
+    (void)at, (void)n_bytes;
+#endif
+}
+
+// Blocks lie all over the memory: what the next visit reads is fetched during this one.
+void fetch_data(const Block& block) {
+    const auto fetch_all = [](const auto& items) { fetch(items.data(), items.size() * sizeof(items[0])); };
+    fetch_all(block.parts.nodes);
+    fetch_all(block.parts.weights);
+    fetch_all(block.parts.ends);
+    fetch_all(block.entries);
+    fetch_all(block.alpha);
+    fetch_all(block.gram);
+}
+
 // Examples are listed once however many blocks they have.
 void note(std::vector<int64_t>& examples, int64_t example) {
     if (examples.empty() || examples.back() != example) examples.push_back(example);
@@ -48,6 +67,8 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule
     const auto n = static_cast<int64_t>(blocks.size());
     for_each_chunk((n + visits_per_poll - 1) / visits_per_poll, Workers{1, workers.poll}, [&](int64_t chunk, int) {
         for (int64_t v = chunk * visits_per_poll; v < std::min((chunk + 1) * visits_per_poll, n); ++v) {
+            if (v + 2 < n) fetch(blocks[v + 2], sizeof(Block));
+            if (v + 1 < n) fetch_data(*blocks[v + 1]);
             const std::vector<int64_t>* next_rows = v + 1 < n ? &blocks[v + 1]->parts.rows : nullptr;
             visit(*blocks[v], nullptr, rule, w, result, next_rows && !next_rows->empty() ? next_rows->front() : -1);
         }
@@ -69,14 +90,22 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
             const int64_t plane = next;
             next += is_found;
             if (budgets_[example] <= 0.0) continue;
-            if (is_found && by_components_) make_room(example, found.code(plane));
-            if (is_found && !by_components_)
-                distribute(example, {found.code(plane), found.losses[plane]}, true, [&](Block& block, const Candidate* share) { visit(block, share, rule, w, result); });
-            else
-                for (Block& block : blocks_[example]) visit(block, nullptr, rule, w, result);
+            if (is_found && !by_components_) {
+                distribute(example, {found.code(plane), found.losses[plane]}, [&](Block& block, const Candidate& share) { visit(block, &share, rule, w, result); });
+                continue;
+            }
+            memory_->spans.clear();
+            if (is_found) make_room(example, found.code(plane));
+            for (Block& block : blocks_[example])
+                if (is_touched(block) || block.n_carriers() > 0) visit(block, nullptr, rule, w, result);
         }
     });
     return result;
+}
+
+// Where neither the oracle's plane differs from the truth nor any plane carries mass, the block is solved already.
+bool WorkingSets::is_touched(const Block& block) const {
+    return std::any_of(memory_->spans.begin(), memory_->spans.end(), [&](const Span& span) { return block.span.touches(span); });
 }
 
 void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& rule, MovingWeights w, Sweep& result, int64_t next_row) {

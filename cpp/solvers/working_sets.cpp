@@ -39,8 +39,8 @@ int64_t WorkingSets::insert(const PlaneBatch& planes, const double* w, double ep
     for (int64_t k = 0; k < planes.size(); ++k) {
         heartbeat();
         if (budgets_[planes.examples[k]] <= 0.0) continue;
-        distribute(planes.examples[k], {planes.code(k), planes.losses[k]}, false,
-                   [&](Block& block, const Candidate* plane) { added += insert(block, *plane, w, epsilon); });
+        distribute(planes.examples[k], {planes.code(k), planes.losses[k]},
+                   [&](Block& block, const Candidate& plane) { added += insert(block, plane, w, epsilon); });
     }
     return added;
 }

@@ -115,9 +115,10 @@ class WorkingSets {
     // already written out behind the block's planes, comes last.
     void value_block(const Block& block, WeightsView w, const Candidate* candidate = nullptr, int64_t next_row = -1) const;
     // Calls use(block, candidate) for the blocks that a plane of the example belongs to, each with its share of the plane, after
-    // making or merging blocks for it; with all, for the example's other blocks too, without a candidate.
+    // making or merging blocks for it.
     template <class Use>
-    void distribute(int64_t example, const Candidate& plane, bool all, Use&& use);
+    void distribute(int64_t example, const Candidate& plane, Use&& use);
+    bool is_touched(const Block& block) const;
     void make_room(int64_t example, Code code);
     void merge(Block& into, const Block& other);
     void split_blocks(std::vector<Block>& own);

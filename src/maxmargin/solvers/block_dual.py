@@ -35,7 +35,7 @@ from maxmargin.solvers.base import Iterate, Option, Solver, Task
 from maxmargin.weights import DenseWeights
 
 # Blocks are left alone below this share of the mean gap of a block, and solved to a tenth of it.
-_TOLERANCE_SHARE = 0.1
+_TOLERANCE_SHARE = 0.15
 # The first pass, whose w is 0, asks the oracle for so many examples at a time: later ones profit from what these changed.
 _FIRST_BATCH = 64
 # A block that did not move at its last visit waits for the next pass.
@@ -177,6 +177,10 @@ class _Blocks:
                 oracle, self._permutation(), batch_size, self._rule(searches=True), *self._moving(precise)
             )
         self._count(swept)
+        # The mean gap of a block, per unit of its budget.
+        self._tolerance = (
+            _TOLERANCE_SHARE * swept.gap / self._budget * self._problem.n_examples / max(self._sets.n_blocks, 1)
+        )
 
     def _count(self, swept: _core.Sweep) -> None:
         self._gain += swept.gain
@@ -203,7 +207,7 @@ class _Blocks:
     def _slacks(self, *, precise: bool) -> FloatArray:
         problem, w = self._problem, self._weights
         values = np.zeros(problem.n_examples)
-        values[self._found.examples()] = self._found.losses() - problem.space.dots(self._found, w.exact)
+        values[self._found.examples()] = self._found.losses() - problem.space.dots(self._found, *self._moving(precise))
         found = np.maximum(values, 0.0)
         if not problem.can_be_inexact:
             return found
