@@ -17,6 +17,7 @@ SOLVERS = {
     "one-slack, summed": ("one-slack", {"cache_size": 0}),
     "one-slack, cached": ("one-slack", {"cache_size": 3}),
     "n-slack": ("n-slack", {}),
+    "block-dual": ("block-dual", {}),
     "line-search": ("line-search", {}),
 }
 every_solver = pytest.mark.parametrize("way", SOLVERS)

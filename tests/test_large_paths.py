@@ -53,7 +53,7 @@ def test_float32_searches_reach_the_reference_optimum(as_if_large, seed, kind, r
         assert record["primal"] >= best.lower_bound * (1 - 1e-5) - 1e-9
 
 
-@pytest.mark.parametrize("solver", ["auto", "one-slack", "n-slack"])
+@pytest.mark.parametrize("solver", ["auto", "one-slack", "n-slack", "block-dual"])
 def test_a_limit_returns_the_best_point_found_not_the_first(as_if_large, solver):
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(6, 5)) for _ in range(60)]

@@ -27,7 +27,7 @@ import multilabel  # noqa: E402
 
 # Solvers that converge sublinearly, and those whose iterates must not depend on n_jobs at all.
 SUBLINEAR = {"line-search", "bcfw"}
-CUTTING_PLANES = [name for name in ("one-slack", "line-search", "n-slack") if name in SOLVERS]
+SOLVERS_WITH_A_DUAL = ["block-dual", "one-slack", "line-search", "n-slack"]
 CELLS = [(name, loss) for name, solver in SOLVERS.items() for loss in sorted(solver.losses)]
 
 
@@ -92,7 +92,7 @@ def test_shipped_models_reach_the_reference_optimum(name, solver, loss, rescalin
 
 @pytest.mark.parametrize(
     ("name", "solver", "rescaling"),
-    [("f1", solver, "slack") for solver in CUTTING_PLANES] + [(name, "one-slack", "margin") for name in SHIPPED],
+    [("f1", solver, "slack") for solver in SOLVERS_WITH_A_DUAL] + [(name, "one-slack", "margin") for name in SHIPPED],
 )
 def test_two_processes_take_the_same_steps_as_one(name, solver, rescaling):
     make, data, _, _ = SHIPPED[name]
@@ -270,7 +270,7 @@ class Twins(mm.Model):
         return int(np.argmax(scores + losses))
 
 
-@pytest.mark.parametrize("solver", ["one-slack", "n-slack"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack"])
 def test_rounding_in_scores_of_1e8_does_not_make_an_oracle_inexact(solver):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))

@@ -81,13 +81,15 @@ def test_epsilon_of_the_other_solvers_bounds_the_gap():
     assert set(column(n_slack, "epsilon")) == {0.05}
 
 
-def test_a_smaller_epsilon_takes_more_iterations():
-    for solver in ("one-slack", "line-search", "n-slack"):
+def test_a_smaller_epsilon_takes_more_iterations_or_planes():
+    for solver in ("one-slack", "line-search"):
         counts = [len(train(solver, solver_options={"epsilon": e}).history) for e in (0.5, 0.02)]
         assert counts[0] < counts[1]
+    planes = [train("n-slack", solver_options={"epsilon": e}).history[-1]["planes"] for e in (0.5, 0.02)]
+    assert planes[0] < planes[1]
 
 
-@pytest.mark.parametrize("solver", ["one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
 def test_tol_bounds_the_relative_gap(solver):
     loose, tight = train(solver, tol=0.1), train(solver, tol=0.01)
     for solution, tol in ((loose, 0.1), (tight, 0.01)):
@@ -102,7 +104,7 @@ def test_qp_precision_follows_the_violation():
     assert tolerances[1] > 100 * tolerances[-1]
 
 
-@pytest.mark.parametrize("solver", ["one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
 def test_max_iter_ends_training_with_a_warning_that_tells_the_gap(solver):
     with pytest.warns(
         ConvergenceWarning, match=r"max_iter=3 was reached; the relative duality gap is (.+), tol is"
@@ -115,7 +117,7 @@ def test_max_iter_ends_training_with_a_warning_that_tells_the_gap(solver):
     assert solution.certificate.gap > 0
 
 
-@pytest.mark.parametrize("solver", ["one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
 def test_max_time_ends_training_with_a_warning(solver):
     start = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match=r"max_time=0.2 s was reached; the relative duality gap is"):
@@ -125,7 +127,7 @@ def test_max_time_ends_training_with_a_warning(solver):
     assert solution.history[-1]["seconds"] >= 0.2
 
 
-@pytest.mark.parametrize("solver", ["one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
 def test_the_callback_sees_every_record_and_can_end_training(solver):
     seen = []
 
@@ -167,7 +169,7 @@ def test_stabilization_without_a_cache_is_refused():
         train(solver_options={"stabilization": "line-search", "cache_size": 0})
 
 
-@pytest.mark.parametrize("solver", ["one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
 def test_history_has_the_promised_fields(solver):
     common = {"iteration", "seconds", "primal", "dual", "gap", "oracle_calls", "planes", "time_oracle"}
     own = {
@@ -175,6 +177,7 @@ def test_history_has_the_promised_fields(solver):
         | {f"time_{part}" for part in ("cache", "assembly", "gram", "qp", "weights")},
         "n-slack": {"planes_active", "planes_added", "planes_dropped", "qp_tolerance", "time_qp"},
         "line-search": {"time_weights"},
+        "block-dual": {"blocks", "planes_added", "sweeps", "face_steps", "time_visits", "time_sweeps"},
     }
     solution = train(solver, tol=1e-2)
     for number, record in enumerate(solution.history):
@@ -194,13 +197,13 @@ def test_history_has_the_promised_fields(solver):
     [
         (
             {"solver": "one-slack", "loss": "squared_hinge"},
-            r"solver 'one-slack' minimises the hinge loss; for loss='squared_hinge' use 'n-slack'",
+            r"solver 'one-slack' minimises the hinge loss; for loss='squared_hinge' use 'block-dual' or 'n-slack'",
         ),
         (
             {"solver": "line-search", "loss": "squared_hinge"},
-            r"solver 'line-search' minimises the hinge loss; for loss='squared_hinge' use 'n-slack'",
+            r"solver 'line-search' minimises the hinge loss; for loss='squared_hinge' use 'block-dual' or 'n-slack'",
         ),
-        ({"solver": "simplex"}, r"solver must be one of 'auto', 'one-slack', .*found 'simplex'"),
+        ({"solver": "simplex"}, r"solver must be one of 'auto', 'block-dual', 'one-slack', .*found 'simplex'"),
         ({"loss": "log"}, r"loss must be 'hinge' or 'squared_hinge', found 'log'"),
         ({"rescaling": "both"}, r"rescaling must be 'margin' or 'slack', found 'both'"),
         (

@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
         ("one-slack", {"cache_size": 5, "refresh": 0.3}),
         ("line-search", {}),
         ("n-slack", {}),
+        ("block-dual", {}),
     ],
 )
 def test_two_threads_make_the_same_iterates_as_one(solver, options, rescaling):
@@ -87,7 +88,13 @@ LONG_TRAINING = """
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize(
     ("solver", "rescaling", "n_jobs"),
-    [("one-slack", "margin", 1), ("one-slack", "slack", 2), ("n-slack", "margin", 1), ("line-search", "margin", 2)],
+    [
+        ("one-slack", "margin", 1),
+        ("one-slack", "slack", 2),
+        ("n-slack", "margin", 1),
+        ("block-dual", "margin", 1),
+        ("line-search", "margin", 2),
+    ],
 )
 def test_an_interrupt_ends_training_at_once_with_a_usable_solution(solver, rescaling, n_jobs):
     command = [sys.executable, "-c", textwrap.dedent(LONG_TRAINING), solver, rescaling, str(n_jobs)]

@@ -34,6 +34,9 @@ CONFIGURATIONS = {
         for refresh in (0.3, 1.0)
     },
     "one-slack, prune at once": ("one-slack", "hinge", {"cache_size": 3, "prune_after": 1}),
+    "block-dual": ("block-dual", "hinge", {}),
+    "block-dual, few planes": ("block-dual", "hinge", {"max_planes": 1, "sweeps": 2}),
+    "block-dual, squared hinge": ("block-dual", "squared_hinge", {}),
     "n-slack": ("n-slack", "hinge", {}),
     "n-slack, small batches": ("n-slack", "hinge", {"batch_size": 1, "prune_after": 2}),
     "n-slack, squared hinge": ("n-slack", "squared_hinge", {}),
@@ -181,7 +184,7 @@ def test_bounds_of_weights_change_the_optimum():
     assert changed >= 6
 
 
-@pytest.mark.parametrize("solver", ["one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
 def test_rescalings_coincide_for_zero_one_loss(solver):
     for name in ("binary", "multiclass"):
         problem, tol = case(name, "plain", 0), 1e-3 if solver == "line-search" else 1e-7

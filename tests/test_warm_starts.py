@@ -14,7 +14,7 @@ from maxmargin.solvers import _cutting_planes, line_search
 pytestmark = pytest.mark.core
 
 
-@pytest.mark.parametrize("solver", ["one-slack", "n-slack"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack"])
 @pytest.mark.parametrize("options", [{}, {"stabilization": "line-search"}], ids=str)
 def test_a_warm_start_asks_the_oracle_less_and_ends_at_the_same_optimum(solver, options):
     if options and solver != "one-slack":
@@ -43,7 +43,7 @@ def test_a_line_search_goes_on_from_its_dual_point():
     assert smaller.certificate.converged
 
 
-SOLVERS = ["one-slack", "n-slack", "line-search"]
+SOLVERS = ["block-dual", "one-slack", "n-slack", "line-search"]
 
 
 @pytest.fixture(scope="module")

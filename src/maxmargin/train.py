@@ -13,7 +13,7 @@ from maxmargin._parameters import check_bool, check_training, effective_n_jobs, 
 from maxmargin._warm_start import NoOriginError, Planes, origin_of
 from maxmargin.problem import Problem
 from maxmargin.result import Solution
-from maxmargin.solvers import make_solver
+from maxmargin.solvers import make_solver, settle_solver
 from maxmargin.solvers.base import Task, run
 
 
@@ -72,7 +72,7 @@ def train(
     C : float, default 1.0
         Weight of the sum of slacks (not their mean: other tools' C' is n·C).
     solver : str, default "auto"
-        ``"one-slack"``, ``"n-slack"`` or ``"line-search"``; ``"auto"`` chooses.
+        The name of one; ``"auto"`` chooses, by default ``"block-dual"``, and says why in the first record of the history.
     loss : {"hinge", "squared_hinge"}
         What a slack costs.
     rescaling : {"margin", "slack"}
@@ -154,6 +154,7 @@ def train(
     deadline = None if max_time is None else time.perf_counter() + max_time
     task = Task(problem, float(C), loss, tol, rng, deadline)
     try:
+        chosen, choice = settle_solver(solver, chosen, problem, loss, solver_options)
         origin = None
         if planes is not None or keep_planes:
             try:
@@ -171,6 +172,8 @@ def train(
             planes=None if planes is None or origin is None else planes.for_problem(origin),
             keep_planes=keep_planes and origin is not None,
         )
+        if solution.history:
+            solution.history[0].update(choice)
         if solution.planes is not None and origin is not None:
             solution.planes = Planes(origin, solution.planes)
         return solution

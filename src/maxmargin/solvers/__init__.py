@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from maxmargin.solvers.base import Solver
+from maxmargin.problem import Problem
+from maxmargin.solvers.auto import choose_by_options, choose_by_problem
+from maxmargin.solvers.base import Record, Solver
 from maxmargin.solvers.block_dual import BlockDual
 from maxmargin.solvers.line_search import LineSearch
 from maxmargin.solvers.n_slack import NSlack
@@ -19,8 +21,7 @@ def make_solver(
 ) -> Solver:
     """Return the named solver after checking that it fits the loss and that the model can do what it needs.
 
-    ``"auto"`` is ``one-slack`` for the hinge loss, stabilised unless the options say otherwise, and ``n-slack`` for the squared
-    hinge.
+    ``"auto"`` is what :mod:`maxmargin.solvers.auto` chooses by the loss and the options alone.
     """
     if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
         raise TypeError(f"solver_options must be a dict of option names and values, found {options!r}.")
@@ -31,9 +32,8 @@ def make_solver(
     if rescaling not in ("margin", "slack"):
         raise ValueError(f"rescaling must be 'margin' or 'slack', found {rescaling!r}.")
     if name == "auto":
-        name = "one-slack" if loss == "hinge" else "n-slack"
-        if name == "one-slack" and (options or {}).get("cache_size") != 0:
-            options = {"stabilization": "auto", **(options or {})}
+        choice = choose_by_options(SOLVERS, loss, options)
+        name, options = choice.solver, choice.options
     if name not in SOLVERS:
         known = ", ".join(f"'{key}'" for key in ["auto", *SOLVERS])
         raise ValueError(f"solver must be one of {known}, found {name!r}.")
@@ -47,6 +47,17 @@ def make_solver(
     if missing:
         raise ValueError(f"solver '{name}' with rescaling='{rescaling}' needs {_DESCRIPTIONS[missing[0]]}.")
     return chosen(options)
+
+
+def settle_solver(
+    name: str, solver: Solver, problem: Problem, loss: str, options: Mapping[str, Any] | None
+) -> tuple[Solver, Record]:
+    """Return the solver for this problem and what the history says of the choice: nothing where it was the caller's."""
+    if name != "auto":
+        return solver, {}
+    choice = choose_by_problem(choose_by_options(SOLVERS, loss, options), problem, loss)
+    settled = solver if choice.solver == solver.name else SOLVERS[choice.solver](choice.options)
+    return settled, choice.record()
 
 
 _DESCRIPTIONS = {

@@ -16,6 +16,9 @@ Where outputs that differ from the truth in separate places combine (chains, und
 example has one block for each such stretch instead of one for all, and a visit searches its stretch anew, because the rows
 are scored anyway: few passes are then enough to find all planes that matter.
 
+Where the gap hardly falls, because many examples pull at few weights, all planes with α > 0 are moved together by conjugate
+gradients.
+
 Searches and visits read a float32 copy of w until the gap is small; what is reported is computed from weights that are
 summed anew from the planes in double precision.
 """
@@ -30,6 +33,7 @@ import numpy as np
 from maxmargin import _core
 from maxmargin._parameters import is_integer
 from maxmargin.problem import FloatArray
+from maxmargin.solvers._blocks import FaceAscent
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
 from maxmargin.weights import DenseWeights
@@ -43,6 +47,10 @@ _PATIENCE = 1
 # Sweeps search their stretches while more than this share of the visits finds a plane.
 _WORTH_SEARCHING = 0.02
 _MOST_SWEEPS = 100
+# Planes of an earlier run are solved over, roughly, before the first pass: at most so many times all blocks.
+_WARM_ROUNDS = 20
+# An iteration that leaves more of the gap than this is slow.
+_SLOW = 0.7
 
 
 class BlockDual(Solver):
@@ -77,6 +85,7 @@ class BlockDual(Solver):
             yield blocks.evaluate(precise=self.precise)
             blocks.visit(precise=self.precise)
             blocks.sweep(precise=self.precise)
+            blocks.ascend_where_slow()
 
     _blocks: _Blocks | None = None
 
@@ -94,6 +103,7 @@ class _Blocks:
         self._squared = task.loss == "squared_hinge"
         self._s: FloatArray = np.ones(problem.n_examples) if s is None else s
         self._task, self._problem, self._rng = task, problem, task.rng
+        self._weighted = np.flatnonzero(self._s > 0.0)
         self._weights: DenseWeights = problem.zero_weights()
         self._sets = _core.WorkingSets(
             problem.space,
@@ -108,6 +118,8 @@ class _Blocks:
         self._tolerance = 0.0
         self._watch = Stopwatch("oracle", "visits", "sweeps")
         self._found: _core.PlaneBatch = _core.PlaneBatch()
+        self._ascend_face = FaceAscent(task, self._sets)
+        self._gap = self._last_gap = np.inf
         self._gain = self._work = 0.0
         self._n_sweeps = self._n_added = 0
 
@@ -116,17 +128,28 @@ class _Blocks:
         return self._sets.planes()
 
     def start_from(self, planes: _core.PlaneBatch) -> None:
-        """Put planes of an earlier run into the blocks, whatever they are worth."""
+        """Put planes of an earlier run into the blocks, whatever they are worth, and solve over them."""
         self._sets.insert(planes, self._weights.exact, -np.inf)
         self._gain, self._work = 0.0, 1.0
-        self._tolerance = 0.01 * float(planes.losses().mean()) if len(planes) else 0.0
+        if not len(planes):
+            return
+        self._tolerance = self._task.tol * float(planes.losses().mean())
+        for _ in range(_WARM_ROUNDS):
+            everyone = self._sets.sweep(
+                self._permutation(), self._rule(searches=False, patience=None), self._weights.exact
+            )
+            self._weights.touch()
+            if everyone.gap <= self._tolerance * self._budget or self._task.is_over:
+                break
+            self.sweep(precise=True)
+            self._ascend_face(0.1 * self._tolerance, self._weights.exact)
 
     def first_pass(self) -> None:
         """Visit all examples at the w that those before them left."""
         oracle = self._problem.oracle(self._weights, precise=False)
         batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
         self._visit(oracle, batch_size, precise=False)
-        self._problem.count_calls(self._problem.n_examples)
+        self._problem.count_calls(len(self._weighted))
 
     def evaluate(self, *, precise: bool) -> Iterate:
         """Search all examples at w: exact bounds, and the planes of the next visits."""
@@ -141,11 +164,13 @@ class _Blocks:
         self._tolerance = (
             _TOLERANCE_SHARE * max(primal - dual, 0.0) / self._budget * self._problem.n_examples / n_blocks
         )
+        self._last_gap, self._gap = self._gap, primal - dual
         details = {
             "planes": self._sets.n_planes,
             "blocks": n_blocks,
             "planes_added": self._n_added,
             "sweeps": self._n_sweeps,
+            "face_steps": self._ascend_face.read(),
             **self._watch.read(),
         }
         self._n_added = self._n_sweeps = 0
@@ -170,6 +195,12 @@ class _Blocks:
             self._sets.weights(self._weights.exact)
             self._weights.touch()
 
+    def ascend_where_slow(self) -> None:
+        """Move all planes with α > 0 together if the last iterations brought little."""
+        if self._gap > _SLOW * self._last_gap:
+            self._ascend_face(0.1 * self._tolerance, self._weights.exact)
+            self._weights.touch()
+
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
         self._gain, self._work = 0.0, self._problem.search_work
         with self._watch("visits"):
@@ -187,14 +218,14 @@ class _Blocks:
         self._work += swept.work
         self._n_added += swept.added
 
-    def _rule(self, *, searches: bool) -> _core.Rule:
+    def _rule(self, *, searches: bool, patience: int | None = _PATIENCE) -> _core.Rule:
         return _core.Rule(
             "exact",
             solve_above=self._tolerance,
             solve_to=0.1 * self._tolerance,
             max_planes=self._max_planes,
             searches=searches,
-            patience=_PATIENCE,
+            patience=patience,
         )
 
     def _moving(self, precise: bool) -> tuple[FloatArray, Any]:
@@ -202,7 +233,7 @@ class _Blocks:
         return self._weights.exact, self._weights.rounded if is_rounded else None
 
     def _permutation(self) -> Any:
-        return self._rng.permutation(self._problem.n_examples)
+        return self._rng.permutation(self._weighted)
 
     def _slacks(self, *, precise: bool) -> FloatArray:
         problem, w = self._problem, self._weights

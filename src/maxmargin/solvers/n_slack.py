@@ -25,7 +25,7 @@ import numpy as np
 from maxmargin import _core
 from maxmargin._parameters import is_integer
 from maxmargin.problem import FloatArray, IntArray
-from maxmargin.solvers._blocks import solved_to
+from maxmargin.solvers._blocks import FaceAscent, solved_to
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
 from maxmargin.weights import DenseWeights
@@ -42,10 +42,6 @@ _ACTIVE_SWEEPS = 30
 _STAYS_ACTIVE = 2
 # The moving examples are swept until their gap is this share of what it was over all.
 _REDUCTION = 0.1
-# Conjugate gradients make so many steps where sweeps crawl, doubled each time they do so again.
-_FIRST_STEPS, _MOST_STEPS = 100, 3200
-# Beyond so many weights examples share few of them, sweeps do not crawl, and a step that writes all weights is dear.
-_FEW_WEIGHTS = 65536
 
 
 class NSlack(Solver):
@@ -130,7 +126,8 @@ class _Sweep:
         self.qp_share = _QP_SHARE
         self.is_solved = True
         self._tolerance: float | None = None
-        self._n_solved = self._n_dropped = self._n_face_steps = 0
+        self._ascend_face = FaceAscent(task, self._sets)
+        self._n_solved = self._n_dropped = 0
 
     def start_from(self, planes: _core.PlaneBatch) -> None:
         """Put planes of an earlier run into the working sets, whatever they are worth, and solve the QP roughly."""
@@ -192,7 +189,7 @@ class _Sweep:
         n_examples, w = self._problem.n_examples, self.weights.exact
         wanted = tolerance * self.total_budget
         last_moved = np.full(n_examples, -_STAYS_ACTIVE - 1)
-        n_steps = _FIRST_STEPS
+        self._ascend_face.restart()
         for k in range(_MAX_ROUNDS):
             swept = self._sets.sweep(self._rng.permutation(n_examples), solved_to(tolerance), w)
             if swept.gap <= wanted:
@@ -202,10 +199,8 @@ class _Sweep:
             crawls = not self._sweep_active(active, tolerance, max(_REDUCTION * swept.gap, 0.5 * wanted))
             if self._task.is_over:
                 return False
-            if crawls and self._problem.n_weights <= _FEW_WEIGHTS:
-                ascent = self._sets.ascend_face(_REDUCTION * tolerance, n_steps, self._task.seconds_left, w)
-                self._n_face_steps += ascent.products
-                n_steps = min(2 * n_steps, _MOST_STEPS)
+            if crawls:
+                self._ascend_face(_REDUCTION * tolerance, w)
         return False
 
     def _sweep_active(self, active: IntArray, tolerance: float, wanted: float) -> bool:
@@ -225,14 +220,13 @@ class _Sweep:
         """Return what the history records of the sweep."""
         dropped, self._n_dropped = self._n_dropped, 0
         solved, self._n_solved = self._n_solved, 0
-        face_steps, self._n_face_steps = self._n_face_steps, 0
         return {
             "planes": self._sets.n_planes,
             "planes_active": self._sets.n_active,
             "planes_added": n_added,
             "planes_dropped": dropped,
             "qps": solved,
-            "face_steps": face_steps,
+            "face_steps": self._ascend_face.read(),
             "epsilon": epsilon,
             "qp_tolerance": self._tolerance,
             **self._watch.read(),

@@ -1,0 +1,70 @@
+"""What ``solver="auto"`` means: the choice, and the reason that the history records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from maxmargin.problem import Problem
+
+# In the order of preference.
+_CANDIDATES = ("block-dual", "one-slack", "n-slack")
+# The oracle is asked for so many examples to learn what it costs and how long its planes are.
+_PROBED = 8
+# Planes kept for all examples may take so much memory; beyond, cuts, which are sums of planes, are kept instead.
+_MOST_BYTES = 4e9
+_BYTES_PER_TERM = 48
+_KEPT_PLANES = 10
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen solver with its options, and why."""
+
+    solver: str
+    reason: str
+    options: dict[str, Any]
+    oracle_seconds: float | None = None
+
+    def record(self) -> dict[str, Any]:
+        """Return what the first record of the history says of it."""
+        return {"solver": self.solver, "reason": self.reason, "oracle_seconds": self.oracle_seconds}
+
+
+def choose_by_options(solvers: Mapping[str, Any], loss: str, options: Mapping[str, Any] | None) -> Choice:
+    """Return the first solver in the order of preference that minimises the loss and knows all options."""
+    given = dict(options or {})
+    fitting = [name for name in _CANDIDATES if loss in solvers[name].losses]
+    for name in fitting:
+        if set(given) <= set(solvers[name].options):
+            reason = f"the default for {loss.replace('_', ' ')} loss"
+            if name != fitting[0]:
+                reason = f"solver_options has {', '.join(map(repr, sorted(given)))}"
+            return _with_defaults(Choice(name, reason, given))
+    return _with_defaults(Choice(fitting[0], "", given))
+
+
+def choose_by_problem(choice: Choice, problem: Problem, loss: str) -> Choice:
+    """Return the choice for this problem: cuts where the planes of all examples would not fit in memory."""
+    ids = problem.all_ids[:_PROBED]
+    if choice.solver != "block-dual" or len(ids) == 0:
+        return choice
+    start = time.perf_counter()
+    found = problem.separate(ids, problem.zero_weights(), precise=True)
+    seconds = (time.perf_counter() - start) / len(ids)
+    n_terms = sum(len(found.code(k)) for k in range(len(found))) / len(ids)
+    n_bytes = problem.n_examples * n_terms * _KEPT_PLANES * _BYTES_PER_TERM
+    if loss == "hinge" and n_bytes > _MOST_BYTES and not choice.options:
+        reason = f"planes of all examples would take about {n_bytes / 1e9:.0f} GB; a cut takes a sum of them"
+        return _with_defaults(Choice("one-slack", reason, {}, seconds))
+    reason = f"{choice.reason}; searching an example takes {seconds:.2g} s, and it asks for few searches"
+    return Choice(choice.solver, reason, choice.options, seconds)
+
+
+def _with_defaults(choice: Choice) -> Choice:
+    """Stabilise cutting planes unless the options say otherwise or leave no cache for it."""
+    if choice.solver != "one-slack" or choice.options.get("cache_size") == 0:
+        return choice
+    return Choice(choice.solver, choice.reason, {"stabilization": "auto", **choice.options}, choice.oracle_seconds)
