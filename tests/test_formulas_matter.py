@@ -19,19 +19,20 @@ SOLVERS = {
     "n-slack": ("n-slack", {}),
     "block-dual": ("block-dual", {}),
     "line-search": ("line-search", {}),
+    "bcfw": ("bcfw", {}),
 }
 every_solver = pytest.mark.parametrize("way", SOLVERS)
 
 
 def train(way, model, X, Y, C, **arguments):
     solver, options = SOLVERS[way]
-    tol, max_iter = (1e-3, 20_000) if solver == "line-search" else (1e-9, 500)
+    tol, max_iter = (1e-3, 20_000) if solver in ("line-search", "bcfw") else (1e-9, 500)
     arguments |= {"tol": tol, "max_iter": max_iter, "solver_options": options, "random_state": 0}
     return mm.train(model, X, Y, C, solver=solver, **arguments)
 
 
 def accuracy(way):
-    return 2e-3 if way == "line-search" else 1e-8
+    return 2e-3 if way in ("line-search", "bcfw") else 1e-8
 
 
 def test_tokens_that_differ_from_the_truth_interact_across_positions():

@@ -25,12 +25,13 @@ pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
         ("one-slack", {"cache_size": 0}),
         ("one-slack", {"cache_size": 5, "refresh": 0.3}),
         ("line-search", {}),
+        ("bcfw", {"batch_size": 5}),
         ("n-slack", {}),
         ("block-dual", {}),
     ],
 )
 def test_two_threads_make_the_same_iterates_as_one(solver, options, rescaling):
-    tol = 1e-2 if solver == "line-search" else 1e-5
+    tol = 1e-2 if solver in ("line-search", "bcfw") else 1e-5
     one, two = (train(solver, rescaling, tol=tol, n_jobs=n, solver_options=options) for n in (1, 2))
     for name in ("primal", "dual", "oracle_calls"):
         assert column(one, name) == column(two, name)
@@ -94,6 +95,7 @@ LONG_TRAINING = """
         ("n-slack", "margin", 1),
         ("block-dual", "margin", 1),
         ("line-search", "margin", 2),
+        ("bcfw", "margin", 1),
     ],
 )
 def test_an_interrupt_ends_training_at_once_with_a_usable_solution(solver, rescaling, n_jobs):

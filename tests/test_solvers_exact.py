@@ -1,7 +1,7 @@
 """Solvers against the reference on problems small enough to enumerate.
 
 What every solver promises: D ≤ optimum ≤ P in every record of every history; one-slack and n-slack reach the
-optimum to 1e-6, line-search to 1e-3; the certificate belongs to the weights returned.
+optimum to 1e-6, line-search and bcfw to 1e-3; the certificate belongs to the weights returned.
 """
 
 import functools
@@ -41,7 +41,10 @@ CONFIGURATIONS = {
     "n-slack, small batches": ("n-slack", "hinge", {"batch_size": 1, "prune_after": 2}),
     "n-slack, squared hinge": ("n-slack", "squared_hinge", {}),
     "line-search": ("line-search", "hinge", {}),
+    "bcfw": ("bcfw", "hinge", {}),
+    "bcfw, pairs by gaps": ("bcfw", "hinge", {"pairwise": True, "gap_sampling": True, "batch_size": 2}),
 }
+SUBLINEAR = {"line-search", "bcfw"}
 if "stabilization" in SOLVERS["one-slack"].options:
     CONFIGURATIONS["one-slack, stabilized"] = ("one-slack", "hinge", {"stabilization": "line-search"})
 if "warm_start_passes" in SOLVERS["one-slack"].options:
@@ -146,7 +149,7 @@ def assert_bounds_hold(history, best):
 @pytest.mark.parametrize(("name", "variant"), PROBLEMS)
 def test_every_solver_reaches_the_reference_optimum(name, variant, rescaling, configuration):
     solver, loss, options = CONFIGURATIONS[configuration]
-    is_sublinear = solver == "line-search"
+    is_sublinear = solver in SUBLINEAR
     for seed in range(2 if is_sublinear else N_SEEDS):
         problem = case(name, variant, seed)
         best = problem.optimum(rescaling, loss)
@@ -184,10 +187,10 @@ def test_bounds_of_weights_change_the_optimum():
     assert changed >= 6
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"])
 def test_rescalings_coincide_for_zero_one_loss(solver):
     for name in ("binary", "multiclass"):
-        problem, tol = case(name, "plain", 0), 1e-3 if solver == "line-search" else 1e-7
+        problem, tol = case(name, "plain", 0), 1e-3 if solver in SUBLINEAR else 1e-7
         margin, slack = (problem.train(solver, rescaling=r, tol=tol).certificate for r in ("margin", "slack"))
         assert margin.primal == pytest.approx(slack.primal, rel=2 * tol)
 
@@ -196,7 +199,7 @@ def test_rescalings_coincide_for_zero_one_loss(solver):
 @pytest.mark.parametrize("C", [1e-6, 1e6])
 def test_extreme_C_is_solved_too(solver, loss, C):
     problem = case("chain", "plain", 0)
-    tol = 1e-3 if solver == "line-search" else 1e-6
+    tol = 1e-3 if solver in SUBLINEAR else 1e-6
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         solution = mm.train(
@@ -206,5 +209,5 @@ def test_extreme_C_is_solved_too(solver, loss, C):
     for record in solution.history:
         assert record["dual"] <= best.objective * (1 + 1e-6)
         assert record["primal"] >= best.lower_bound * (1 - 1e-6)
-    if solver != "line-search":
+    if solver not in SUBLINEAR:
         assert solution.certificate.relative_gap <= tol

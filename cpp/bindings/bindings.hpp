@@ -8,3 +8,4 @@ void bind_files(nanobind::module_& module);
 void bind_structures(nanobind::module_& module);
 void bind_spaces(nanobind::module_& module);
 void bind_solvers(nanobind::module_& module);
+void bind_frank_wolfe(nanobind::module_& module);

@@ -7,4 +7,5 @@ NB_MODULE(_core, module) {
     bind_structures(module);
     bind_spaces(module);
     bind_solvers(module);
+    bind_frank_wolfe(module);
 }

@@ -120,7 +120,7 @@ void LinearSpace::add(const PlaneParts& planes, const double* coefficients, Movi
 // Coefficients are summed by row and label first: what is read and written most is w.
 template <class Scalar>
 void LinearSpace::add_any(const PlaneParts& planes, const double* coefficients, Scalar* w, Scratch& memory) const {
-    const size_t n_slots = planes.rows.size(), room = 2 * planes.size();
+    const size_t n_slots = planes.rows.size(), room = planes.labels_per_row * planes.size();
     memory.n_sums.assign(n_slots, 0);
     memory.sums.resize(n_slots * room);
     for (size_t p = 0; p < planes.size(); ++p) {

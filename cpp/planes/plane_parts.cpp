@@ -28,6 +28,7 @@ void PlaneParts::pop(size_t n_rows) {
 void PlaneParts::erase(const std::vector<bool>& drop) {
     PlaneParts kept;
     kept.keeps_rows = keeps_rows;
+    kept.labels_per_row = labels_per_row;
     if (keeps_rows)
         for (const int64_t row : rows) kept.slot_of(row);
     for (size_t p = 0; p < size(); ++p) {
@@ -44,6 +45,7 @@ void PlaneParts::clear() {
     nodes.clear();
     weights.clear();
     ends.clear();
+    labels_per_row = 2;
     last_slot_ = 0;
     highest_row_ = -1;
 }

@@ -27,6 +27,7 @@ struct PlaneParts {
     };
     std::vector<int64_t> rows;  // each once
     bool keeps_rows = false;    // also those that no plane needs any more
+    int32_t labels_per_row = 2; // that one plane may have: the truth's and another, more where a plane is a sum of several
     std::vector<NodeTerm> nodes;
     std::vector<WeightTerm> weights;
     std::vector<End> ends;  // by plane: where its terms end

@@ -9,11 +9,12 @@ from maxmargin.problem import Problem
 from maxmargin.solvers.auto import choose_by_options, choose_by_problem
 from maxmargin.solvers.base import Record, Solver
 from maxmargin.solvers.block_dual import BlockDual
+from maxmargin.solvers.bcfw import BCFW
 from maxmargin.solvers.line_search import LineSearch
 from maxmargin.solvers.n_slack import NSlack
 from maxmargin.solvers.one_slack import OneSlack
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (BlockDual, OneSlack, NSlack, LineSearch)}
+SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (BlockDual, OneSlack, NSlack, LineSearch, BCFW)}
 
 
 def make_solver(
