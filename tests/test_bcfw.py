@@ -361,3 +361,26 @@ def test_the_primal_is_evaluated_in_a_tenth_of_the_passes():
     assert evaluated[:10].tolist() == list(range(1, 11))
     for last, this in itertools.pairwise(evaluated):
         assert this - last == int(np.ceil(bcfw._PRIMAL_SHARE * this))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: _core.FrankWolfe(s.problem.space, np.ones(s.n + 1), s.J), "budgets has"),
+        (lambda s: _core.FrankWolfe(s.problem.space, -s.budgets, s.J), "finite numbers ≥ 0"),
+        (lambda s: _core.FrankWolfe(s.problem.space, s.budgets, np.array([s.N])), "non-negative weight"),
+        (lambda s: _core.FrankWolfe(s.problem.space, s.budgets, s.J, max_planes=-1), "must not be negative"),
+        (lambda s: s.visit([s.n]), "example 6 at place 0 is out of range"),
+        (lambda s: s.visit([0], batch_size=0), "batch_size must be at least 1"),
+        (lambda s: s.core.draw(np.array([1.0])), r"lie in \[0, 1\)"),
+        (lambda s: s.core.weights(np.empty(s.N - 1)), "weights has"),
+        (lambda s: s.core.average(np.empty(s.N + 1)), "weights has"),
+        (lambda s: s.core.worth(s.problem.all_ids, np.empty(1)), "weights has"),
+        (lambda s: s.core.worth(np.array([-1]), np.empty(s.N)), "example -1"),
+        (lambda s: s.core.start_from(s.core, np.nan), "factor must be finite"),
+        (lambda s: s.core.start_from(Setting("binary").core, 1.0), "of the other has"),
+    ],
+)
+def test_wrong_calls_of_the_core_are_errors(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(Setting("chain"))
