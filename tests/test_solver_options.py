@@ -89,7 +89,7 @@ def test_a_smaller_epsilon_takes_more_iterations_or_planes():
     assert planes[0] < planes[1]
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"])
 def test_tol_bounds_the_relative_gap(solver):
     loose, tight = train(solver, tol=0.1), train(solver, tol=0.01)
     for solution, tol in ((loose, 0.1), (tight, 0.01)):
@@ -104,7 +104,7 @@ def test_qp_precision_follows_the_violation():
     assert tolerances[1] > 100 * tolerances[-1]
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"])
 def test_max_iter_ends_training_with_a_warning_that_tells_the_gap(solver):
     with pytest.warns(
         ConvergenceWarning, match=r"max_iter=3 was reached; the relative duality gap is (.+), tol is"
@@ -117,7 +117,7 @@ def test_max_iter_ends_training_with_a_warning_that_tells_the_gap(solver):
     assert solution.certificate.gap > 0
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"])
 def test_max_time_ends_training_with_a_warning(solver):
     start = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match=r"max_time=0.2 s was reached; the relative duality gap is"):
@@ -127,7 +127,7 @@ def test_max_time_ends_training_with_a_warning(solver):
     assert solution.history[-1]["seconds"] >= 0.2
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"])
 def test_the_callback_sees_every_record_and_can_end_training(solver):
     seen = []
 
@@ -169,7 +169,7 @@ def test_stabilization_without_a_cache_is_refused():
         train(solver_options={"stabilization": "line-search", "cache_size": 0})
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"])
 def test_history_has_the_promised_fields(solver):
     common = {"iteration", "seconds", "primal", "dual", "gap", "oracle_calls", "planes", "time_oracle"}
     own = {
@@ -178,6 +178,7 @@ def test_history_has_the_promised_fields(solver):
         "n-slack": {"planes_active", "planes_added", "planes_dropped", "qp_tolerance", "time_qp"},
         "line-search": {"time_weights"},
         "block-dual": {"blocks", "planes_added", "sweeps", "face_steps", "time_visits", "time_sweeps"},
+        "bcfw": {"entries", "moves", "block_gaps", "time_steps", "time_weights"},
     }
     solution = train(solver, tol=1e-2)
     for number, record in enumerate(solution.history):

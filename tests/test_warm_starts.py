@@ -43,7 +43,7 @@ def test_a_line_search_goes_on_from_its_dual_point():
     assert smaller.certificate.converged
 
 
-SOLVERS = ["block-dual", "one-slack", "n-slack", "line-search"]
+SOLVERS = ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"]
 
 
 @pytest.fixture(scope="module")
