@@ -1,4 +1,4 @@
-// One function per folder of the core; each fills the module with that folder's classes.
+// Each function fills the module with the classes of one part of the core.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,3 +9,4 @@ void bind_structures(nanobind::module_& module);
 void bind_spaces(nanobind::module_& module);
 void bind_solvers(nanobind::module_& module);
 void bind_frank_wolfe(nanobind::module_& module);
+void bind_online(nanobind::module_& module);

@@ -8,4 +8,5 @@ NB_MODULE(_core, module) {
     bind_spaces(module);
     bind_solvers(module);
     bind_frank_wolfe(module);
+    bind_online(module);
 }

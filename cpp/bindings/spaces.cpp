@@ -84,14 +84,14 @@ nb::tuple k_best(const LinearSpace& space, const Chain& chain, Array1<double> w,
     return nb::make_tuple(to_numpy(std::move(all_codes)), to_numpy(std::move(all_values)), to_numpy(std::move(found)));
 }
 
-// A model's own search, asked with the numbers of examples.
+// A model's own search, asked with the numbers of examples and the scale of the weights.
 class CallbackOracle final : public Oracle {
   public:
     explicit CallbackOracle(nb::callable search) : search_(std::move(search)) {}
 
     PlaneBatch search(std::span<const int64_t> ids) override {
         nb::gil_scoped_acquire gil;
-        return nb::cast<PlaneBatch>(search_(to_numpy(std::vector<int64_t>(ids.begin(), ids.end()))));
+        return nb::cast<PlaneBatch>(search_(to_numpy(std::vector<int64_t>(ids.begin(), ids.end())), scale_));
     }
 
   private:
@@ -124,7 +124,18 @@ void bind_oracles(nb::module_& m) {
                 new (self) FoundPlanes(planes, space.n_examples());
             },
             arg("space"), arg("planes"));
-    nb::class_<CallbackOracle, Oracle>(m, "CallbackOracle").def(nb::init<nb::typed<nb::callable, PlaneBatch(nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>)>>(), arg("search"));
+    nb::class_<CallbackOracle, Oracle>(m, "CallbackOracle").def(nb::init<nb::typed<nb::callable, PlaneBatch(nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>, double)>>(), arg("search"));
+    nb::class_<KBestOracle, Oracle>(m, "KBestOracle")
+        .def(
+            "__init__",
+            [](KBestOracle* self, std::shared_ptr<LinearSpace> space, Array1<double> w, int64_t k) {
+                const WeightsView weights = view(*space, w, std::nullopt);
+                require_truth(*space);
+                require(space->structure().has_k_best(), "this structure has no search for the k best outputs.");
+                require(k >= 1, "k must be at least 1.");
+                new (self) KBestOracle(space, weights.exact, k);
+            },
+            arg("space"), arg("weights"), arg("k"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
 }
 
 void bind_batches(nb::module_& m) {

@@ -15,6 +15,12 @@ constexpr int64_t examples_per_chunk = 64;
 // A sum over the examples counts each feature of a row twice at most, each transition between rows too.
 constexpr int64_t largest_count = int64_t{1} << 30;
 
+template <class Scalar>
+void rescale(Scalar* scores, int64_t n, double scale) {
+    if (scale == 1.0) return;
+    for (int64_t j = 0; j < n; ++j) scores[j] *= static_cast<Scalar>(scale);
+}
+
 }  // namespace
 
 LinearSpace::LinearSpace(const Features& features, std::shared_ptr<const Structure> structure, Rescaling rescaling)
@@ -31,9 +37,10 @@ std::unique_ptr<PlaneScratch> LinearSpace::scratch() const { return std::make_un
 bool LinearSpace::can_round() const { return rescaling() == Rescaling::margin; }
 
 template <class Scalar>
-auto LinearSpace::scorer(const Scalar* w) const {
-    return [this, w](int64_t first_row, int64_t n_rows, Scalar* node) {
+auto LinearSpace::scorer(const Scalar* w, double scale) const {
+    return [this, w, scale](int64_t first_row, int64_t n_rows, Scalar* node) {
         score_rows(ScoreTask<Scalar>{&features_, nullptr, first_row, n_rows, w, stride_, node});
+        rescale(node, n_rows * stride_, scale);
     };
 }
 
@@ -53,21 +60,22 @@ void LinearSpace::search_run(int64_t first, int64_t end, const Scalar* table, Se
 }
 
 template <class Scalar, class Found>
-void LinearSpace::search_ids(std::span<const int64_t> ids, const Scalar* w, const Scalar* table, Search kind,
+void LinearSpace::search_ids(std::span<const int64_t> ids, const Scalar* w, double scale, const Scalar* table, Search kind,
                              PassMemory<Scalar>& memory, Found&& found) const {
     for (size_t k = 0; k < ids.size();) {
         size_t next = k + 1;
         const int64_t begin_row = structure_->rows(ids[k]).begin;
         while (next < ids.size() && ids[next] == ids[next - 1] + 1 && structure_->rows(ids[next]).end - begin_row <= rows_per_run) ++next;
-        search_run(ids[k], ids[next - 1] + 1, table, kind, memory, scorer(w), found);
+        search_run(ids[k], ids[next - 1] + 1, table, kind, memory, scorer(w, scale), found);
         k = next;
     }
 }
 
 template <class Scalar>
-PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar* w, Search kind, const Workers& workers) const {
+PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar* w, Search kind, const Workers& workers, double scale) const {
     std::vector<Scalar> table;
     structure_->prepare(w + table_start(), stride_, table);
+    rescale(table.data(), static_cast<int64_t>(table.size()), scale);
     const auto n = static_cast<int64_t>(ids.size());
     // Planes come out in the order of the ids whatever the chunks are, so small batches may be cut finer for more threads.
     const int64_t chunk_size = workers.n_threads > 1 ? std::clamp<int64_t>(n / (4 * workers.n_threads), 1, examples_per_chunk) : examples_per_chunk;
@@ -76,7 +84,7 @@ PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar*
     std::vector<PassMemory<Scalar>> memory(std::max(workers.n_threads, 1));
     for_each_chunk(n_chunks, workers, [&](int64_t chunk, int thread) {
         const int64_t begin = chunk * chunk_size, end = std::min(begin + chunk_size, n);
-        search_ids(ids.subspan(begin, end - begin), w, table.data(), kind, memory[thread],
+        search_ids(ids.subspan(begin, end - begin), w, scale, table.data(), kind, memory[thread],
                    [&](int64_t example, const std::vector<int32_t>& code) {
                        if (!structure_->is_truth(example, code.data()))
                            found[chunk].add(static_cast<int32_t>(example), structure_->loss(example, code.data()), code);
@@ -87,8 +95,25 @@ PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar*
     return all;
 }
 
-PlaneBatch LinearSpace::separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers) const {
-    return w.rounded && can_round() ? separate_any(ids, w.rounded, kind, workers) : separate_any(ids, w.exact, kind, workers);
+PlaneBatch LinearSpace::separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers, double scale) const {
+    return w.rounded && can_round() ? separate_any(ids, w.rounded, kind, workers, scale) : separate_any(ids, w.exact, kind, workers, scale);
+}
+
+PlaneBatch LinearSpace::k_best(std::span<const int64_t> ids, const double* w, int64_t k) const {
+    PlaneBatch found;
+    std::vector<int32_t> codes;
+    std::vector<double> values;
+    for (const int64_t example : ids)
+        with_scores(example, w, [&](PartScores<double> scores) {
+            structure_->k_best(example, scores, k, codes, values);
+            const auto length = static_cast<size_t>(structure_->code_length(example));
+            for (size_t m = 0; m < values.size(); ++m) {
+                const Code code{codes.data() + m * length, length};
+                if (!structure_->is_truth(example, code.data()))
+                    found.add(static_cast<int32_t>(example), structure_->loss(example, code.data()), code);
+            }
+        });
+    return found;
 }
 
 // fill(first_row, n_rows, node) writes the node scores that are searched.
@@ -135,7 +160,7 @@ template <class Scalar>
 ReducedCut LinearSpace::sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const {
     std::vector<Scalar> table;
     structure_->prepare(w + table_start(), stride_, table);
-    return sum_found(table.data(), sample_weight, workers, scorer(w));
+    return sum_found(table.data(), sample_weight, workers, scorer(w, 1.0));
 }
 
 ReducedCut LinearSpace::separate_and_sum(WeightsView w, const double* sample_weight, const Workers& workers) const {
@@ -161,7 +186,7 @@ std::vector<int32_t> LinearSpace::predict(WeightsView w, const Workers& workers)
         const int64_t begin = chunk * examples_per_chunk, end = std::min(begin + examples_per_chunk, n);
         std::vector<int64_t> ids(end - begin);
         for (int64_t i = begin; i < end; ++i) ids[i - begin] = i;
-        search_ids(std::span<const int64_t>(ids), w.exact, table.data(), Search::plain, memory[thread],
+        search_ids(std::span<const int64_t>(ids), w.exact, 1.0, table.data(), Search::plain, memory[thread],
                    [&](int64_t example, const std::vector<int32_t>& code) {
                        std::copy(code.begin(), code.end(), codes.begin() + offsets[example]);
                    });

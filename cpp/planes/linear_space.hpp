@@ -50,8 +50,11 @@ class LinearSpace final : public PlaneSpace {
     void add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch& scratch) const override;
     void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const override;
 
-    // The plane of each listed example that the search finds, search_kind() for the most violated one; those of the truth are left out.
-    PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers) const;
+    // The plane of each listed example that the search at scale · w finds, search_kind() for the most violated one; those of
+    // the truth are left out.
+    PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers, double scale = 1.0) const;
+    // The planes of each listed example's k best outputs without loss, best first, where the structure has_k_best.
+    PlaneBatch k_best(std::span<const int64_t> ids, const double* w, int64_t k) const;
     // The same for all examples, summed at once. For few weights: one buffer of n_weights per chunk.
     ReducedCut separate_and_sum(WeightsView w, const double* sample_weight, const Workers& workers) const;
     // The same at node scores on a line, all rows', for structures without a table.
@@ -73,16 +76,17 @@ class LinearSpace final : public PlaneSpace {
     struct PassMemory;
 
     template <class Scalar>
-    auto scorer(const Scalar* w) const;
+    auto scorer(const Scalar* w, double scale) const;
     template <class Scalar, class Fill, class Found>
     void search_run(int64_t first, int64_t end, const Scalar* table, Search kind, PassMemory<Scalar>& memory, Fill&& fill,
                     Found&& found) const;
     template <class Scalar, class Fill>
     ReducedCut sum_found(const Scalar* table, const double* sample_weight, const Workers& workers, Fill&& fill) const;
     template <class Scalar, class Found>
-    void search_ids(std::span<const int64_t> ids, const Scalar* w, const Scalar* table, Search kind, PassMemory<Scalar>& memory, Found&& found) const;
+    void search_ids(std::span<const int64_t> ids, const Scalar* w, double scale, const Scalar* table, Search kind, PassMemory<Scalar>& memory,
+                    Found&& found) const;
     template <class Scalar>
-    PlaneBatch separate_any(std::span<const int64_t> ids, const Scalar* w, Search kind, const Workers& workers) const;
+    PlaneBatch separate_any(std::span<const int64_t> ids, const Scalar* w, Search kind, const Workers& workers, double scale) const;
     template <class Scalar>
     ReducedCut sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const;
     template <class Scalar>

@@ -18,6 +18,11 @@ class Oracle {
     virtual ~Oracle() = default;
     // The plane found for each listed example at w as it is now, in their order; those of the truth are left out.
     virtual PlaneBatch search(std::span<const int64_t> ids) = 0;
+    // From now on search at scale · w, scale > 0: a pass that shrinks w at every visit need not write all of it.
+    void set_scale(double scale) { scale_ = scale; }
+
+  protected:
+    double scale_ = 1.0;
 };
 
 class LinearOracle final : public Oracle {
@@ -26,7 +31,7 @@ class LinearOracle final : public Oracle {
     LinearOracle(std::shared_ptr<const LinearSpace> space, WeightsView w, Search kind, Workers workers)
         : space_(std::move(space)), w_(w), kind_(kind), workers_(std::move(workers)) {}
 
-    PlaneBatch search(std::span<const int64_t> ids) override { return space_->separate(ids, w_, kind_, workers_); }
+    PlaneBatch search(std::span<const int64_t> ids) override { return space_->separate(ids, w_, kind_, workers_, scale_); }
 
   private:
     std::shared_ptr<const LinearSpace> space_;
@@ -52,6 +57,20 @@ class FoundPlanes final : public Oracle {
   private:
     PlaneBatch planes_;
     std::vector<int64_t> place_;  // by example: its plane, or −1
+};
+
+// The k best outputs of each example, whatever their loss; a scale does not change which these are.
+class KBestOracle final : public Oracle {
+  public:
+    // What w points to outlives the oracle. The structure has_k_best.
+    KBestOracle(std::shared_ptr<const LinearSpace> space, const double* w, int64_t k) : space_(std::move(space)), w_(w), k_(k) {}
+
+    PlaneBatch search(std::span<const int64_t> ids) override { return space_->k_best(ids, w_, k_); }
+
+  private:
+    std::shared_ptr<const LinearSpace> space_;
+    const double* w_;
+    int64_t k_;
 };
 
 }  // namespace maxmargin

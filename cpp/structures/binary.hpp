@@ -34,6 +34,16 @@ class Binary final : public Structure {
         if (!is_truth(example, code)) parts.nodes.push_back({example, 0, truth_[example]});
     }
 
+    bool has_k_best() const override { return true; }
+    void k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const override {
+        const int32_t first = best(example, *scores.node, Search::plain);
+        // Ψ = ½ y x: the two scores are half of the difference that the label is decided by.
+        const double half = 0.5 * *scores.node * first;
+        codes.assign({first, -first});
+        values.assign({half, -half});
+        if (k < 2) codes.pop_back(), values.pop_back();
+    }
+
     bool has_line_slope() const override { return true; }
     double line_slope(int64_t first, int64_t end, Line line, Search kind, const double* sample_weight) const override {
         double sum = 0.0;

@@ -51,8 +51,8 @@ class Chain final : public Structure {
 
     // out[t, label] = the best score of any legal sequence that has this label at t.
     void max_marginals(int64_t example, PartScores<double> scores, double* out) const;
-    // The k best legal sequences, best first; fewer where fewer exist. codes: values.size() × length, values: their scores.
-    void k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const;
+    bool has_k_best() const override { return true; }
+    void k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const override;
 
   private:
     int64_t table_size() const {

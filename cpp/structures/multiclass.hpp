@@ -1,6 +1,9 @@
 // One of k classes, Ψ(x, y) = x ⊗ e_y (Crammer and Singer 2001). Codes: the class number. No table.
 #pragma once
 
+#include <algorithm>
+#include <numeric>
+
 #include "structures/structure.hpp"
 
 namespace maxmargin {
@@ -29,6 +32,19 @@ class Multiclass final : public Structure {
         if (is_truth(example, code)) return;
         parts.nodes.push_back({example, truth_[example], 1});
         parts.nodes.push_back({example, *code, -1});
+    }
+
+    bool has_k_best() const override { return true; }
+    void k_best(int64_t, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const override {
+        codes.resize(n_labels_);
+        std::iota(codes.begin(), codes.end(), 0);
+        const auto kept = std::min<int64_t>(k, n_labels_);
+        // Of equal scores the first class comes first, as in the search for the best one.
+        const auto better = [&](int32_t a, int32_t b) { return scores.node[a] != scores.node[b] ? scores.node[a] > scores.node[b] : a < b; };
+        std::partial_sort(codes.begin(), codes.begin() + kept, codes.end(), better);
+        codes.resize(kept);
+        values.clear();
+        for (const int32_t label : codes) values.push_back(scores.node[label]);
     }
 
     bool has_line_slope() const override { return true; }

@@ -89,6 +89,13 @@ class Structure {
     virtual void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>& memory, int32_t* code) const = 0;
     virtual void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>& memory, int32_t* code) const = 0;
 
+    // The k best outputs without loss, best first; fewer where fewer exist. codes: values.size() × code_length, values: their
+    // scores.
+    virtual bool has_k_best() const { return false; }
+    virtual void k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const {
+        (void)example, (void)scores, (void)k, (void)codes, (void)values;
+    }
+
     // For structures without a table whose search is a glance at one row: the derivative of Σ s_i max(0, best value of i) in t at
     // node scores (1 − t) anchor + t now, for examples first … end − 1. Rows are stride apart; anchor and now begin at row first.
     virtual bool has_line_slope() const { return false; }

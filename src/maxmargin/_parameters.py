@@ -26,7 +26,8 @@ def check_bool(name: str, value: Any) -> None:
 
 def check_training(*, C: Any, tol: Any, max_iter: Any, max_time: Any, verbose: Any) -> None:
     """Refuse parameters that no training can have, whoever was given them."""
-    if not is_number(C) or C <= 0:
+    # Whether C may be infinite is for the solver to say.
+    if not (is_number(C) or (isinstance(C, (float, np.floating)) and np.isposinf(C))) or C <= 0:
         raise ValueError(f"C must be a positive number, found {C!r}.")
     if not is_number(tol) or tol < 0:
         raise ValueError(f"tol must be a number ≥ 0, found {tol!r}.")

@@ -240,9 +240,9 @@ class Model(ABC):
         yield y_true
         yield from self.outputs(x)
 
-    def _enumerates(self, rescaling: str) -> bool:
-        """Return whether the search of this rescaling goes through :meth:`outputs`."""
-        return not self._overrides(_SEARCHES["slack_oracle" if rescaling == "slack" else "max_oracle"])
+    def _enumerates(self, search: str) -> bool:
+        """Return whether the search of this name, a rescaling or without loss, goes through :meth:`outputs`."""
+        return not self._overrides(_METHODS[search])
 
     def _lists(self, x: Any, y: Any) -> bool:
         """Return whether ``y`` is among the outputs of ``x``."""
@@ -278,6 +278,8 @@ class Model(ABC):
         return np.unique(ids).astype(np.int64)
 
 
+# The methods that search for each kind of output.
+_METHODS = {"margin": "loss_augmented_argmax", "slack": "slack_rescaled_argmax", "plain": "argmax", "k_best": "m_best"}
 _SEARCHES = {"max_oracle": "loss_augmented_argmax", "slack_oracle": "slack_rescaled_argmax", "m_best": "m_best"}
 
 

@@ -97,11 +97,13 @@ class Problem(ABC):
         return self._search(ids, weights, precise)
 
     @abstractmethod
-    def oracle(self, weights: DenseWeights, *, precise: bool, plain: bool = False) -> _core.Oracle:
+    def oracle(
+        self, weights: DenseWeights, *, precise: bool, plain: bool = False, k_best: int | None = None
+    ) -> _core.Oracle:
         """Return the search at ``weights`` as a compiled pass asks for it, which moves them between its calls.
 
-        ``plain=True`` asks for the best output without its loss. The pass says how many examples it searched by
-        :meth:`count_calls`; it leaves out those of sample weight 0.
+        ``plain=True`` asks for the best output without its loss, ``k_best`` for so many of them. The pass says how many
+        examples it searched by :meth:`count_calls`; it leaves out those of sample weight 0.
         """
 
     def count_calls(self, n_examples: int) -> None:
@@ -115,16 +117,16 @@ class Problem(ABC):
         """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
         cuts.assemble(self.space, self.separate(self.all_ids, weights, precise=precise), self.sample_weight)
 
-    def slacks(self, weights: DenseWeights) -> FloatArray:
-        """Return H_i(w) for all examples, by one exact pass."""
-        batch = self.separate(self.all_ids, weights, precise=True)
+    def slacks(self, weights: DenseWeights, ids: IntArray | None = None) -> FloatArray:
+        """Return H_i(w) for all examples, by one exact pass; with ``ids`` for these only, and 0 for the others."""
+        batch = self.separate(self.all_ids if ids is None else ids, weights, precise=True)
         values = np.zeros(self.n_examples)
         values[batch.examples()] = batch.losses() - self.space.dots(batch, weights.exact)
         return np.maximum(values, 0.0)
 
-    def primal(self, weights: DenseWeights, C: float, *, squared: bool) -> float:
-        """Return ½‖w‖² + C Σ s_i H_i (or H_i²), exactly."""
-        slacks = self.slacks(weights)
+    def primal(self, weights: DenseWeights, C: float, *, squared: bool, ids: IntArray | None = None) -> float:
+        """Return ½‖w‖² + C Σ s_i H_i (or H_i²), exactly; with ``ids`` the sum over these examples only."""
+        slacks = self.slacks(weights, ids)
         cost = slacks**2 if squared else slacks
         total = float(cost.sum() if self.sample_weight is None else self.sample_weight @ cost)
         return 0.5 * weights.norm2() + C * total
@@ -185,8 +187,12 @@ class LinearProblem(Problem):
         rounded = None if precise or self.always_precise else weights.rounded
         return self.space.separate(ids, weights.exact, rounded, self.n_jobs)
 
-    def oracle(self, weights: DenseWeights, *, precise: bool, plain: bool = False) -> _core.Oracle:
+    def oracle(
+        self, weights: DenseWeights, *, precise: bool, plain: bool = False, k_best: int | None = None
+    ) -> _core.Oracle:
         """Return the search in threads; the float32 copy must follow the weights where it is used."""
+        if k_best is not None:
+            return _core.KBestOracle(self.space, weights.exact, k_best)
         rounded = None if precise or self.always_precise else weights.rounded
         return _core.LinearOracle(self.space, weights.exact, rounded, plain, self.n_jobs)
 

@@ -71,12 +71,17 @@ class PythonProblem(Problem):
         wanted = ids if self._is_searched is None else ids[self._is_searched[ids]]
         return super().separate(wanted, weights, precise=precise)
 
-    def oracle(self, weights: DenseWeights, *, precise: bool, plain: bool = False) -> _core.Oracle:
+    def oracle(
+        self, weights: DenseWeights, *, precise: bool, plain: bool = False, k_best: int | None = None
+    ) -> _core.Oracle:
         """Return the model's search; its answers come from the worker processes where there are several examples."""
-        if plain:
-            best_output = self._searcher.without_loss()
-            return _core.CallbackOracle(lambda ids: self._planes([best_output(ids, _read_only(weights.exact))]))
-        return _core.CallbackOracle(lambda ids: self._search(ids, weights, precise))
+        searcher = self._searcher.without_loss(k_best) if plain or k_best is not None else None
+
+        def search(ids: IntArray, scale: float) -> _core.PlaneBatch:
+            w = weights.exact if scale == 1.0 else scale * weights.exact
+            return self._planes(self._answers(ids, w) if searcher is None else [searcher(ids, _read_only(w))])
+
+        return _core.CallbackOracle(search)
 
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
         return self._planes(self._answers(ids, weights.exact))
@@ -133,13 +138,16 @@ class _Searcher:
         self._Y = Y
         self._is_slack = rescaling == "slack"
         self._is_plain = False
+        self._k_best: int | None = None
         self._enumerates = model._enumerates(rescaling)
         self._gold: dict[int, SparseVector] = {}
 
-    def without_loss(self) -> _Searcher:
-        """Return one that looks for the best output, whatever its loss."""
+    def without_loss(self, k_best: int | None = None) -> _Searcher:
+        """Return one that looks for the best output, whatever its loss, or for so many of them."""
         searcher = copy.copy(self)
         searcher._is_plain, searcher._is_slack = True, False
+        searcher._k_best = k_best
+        searcher._enumerates = self._model._enumerates("plain" if k_best is None else "k_best")
         return searcher
 
     def __getstate__(self) -> dict[str, Any]:
@@ -153,16 +161,17 @@ class _Searcher:
         inexact: list[int] = []
         for i in ids.tolist():
             try:
-                plane, is_exact = self._most_violated(i, w)
+                planes, is_exact = self._found(i, w)
             except Exception as error:
-                error.add_note(f"while searching example {i} for its most violated output")
+                what = "its best output" if self._is_plain else "its most violated output"
+                error.add_note(f"while searching example {i} for {what}")
                 raise
             if not is_exact:
                 inexact.append(i)
-            if plane is not None:
+            for loss, vector in planes:
                 examples.append(i)
-                losses.append(plane[0])
-                vectors.append(plane[1])
+                losses.append(loss)
+                vectors.append(vector)
         return _Found(
             np.array(examples, np.int64),
             np.array(losses, np.float64),
@@ -172,32 +181,44 @@ class _Searcher:
             inexact,
         )
 
-    def _most_violated(self, i: int, w: FloatArray) -> tuple[tuple[float, SparseVector] | None, bool]:
-        """Return loss and δΨ of example i's most violated output (None: the truth), and whether it may be maximal."""
+    def _found(self, i: int, w: FloatArray) -> tuple[list[tuple[float, SparseVector]], bool]:
+        """Return loss and δΨ of what is searched for (without the truth), and whether it may be maximal."""
         model, x, y_true = self._model, self._X[i], self._Y[i]
         gold = self._gold_vector(i)
+        if self._k_best is not None:
+            planes = [self._plane(i, gold, y) for y in model.m_best(x, w, self._k_best)]
+            return [(loss, difference) for loss, difference, _ in filter(None, planes)], True
         if self._is_plain:
             y = model.argmax(x, w)
         else:
             oracle = model.slack_rescaled_argmax if self._is_slack else model.loss_augmented_argmax
             y = oracle(x, y_true, w)
-        if model.key(y) == model.key(y_true):
-            return None, True
-        loss = checked_loss(model.loss(y_true, y), f"loss(Y[{i}], y)")
-        vector = as_sparse(model.joint_feature(x, y), model.n_features, f"joint_feature(X[{i}], y)")
-        difference = gold.minus(vector)
-        # Under slack rescaling the loss multiplies δΨ too: without loss the plane is the truth's.
-        if loss == 0.0 and (self._is_slack or len(difference.indices) == 0):
-            return None, True
+        plane = self._plane(i, gold, y)
+        if plane is None:
+            return [], True
+        loss, difference, vector = plane
         # Without the loss it is the score alone that must not be less than the truth's.
         margin = 0.0 if self._is_plain else loss
         value = loss * (1.0 - difference.dot(w)) if self._is_slack else margin - difference.dot(w)
         if value >= 0.0:
-            return (loss, difference), True
+            return [(loss, difference)], True
         # The truth is worth 0, so it is better. Scores may cancel: rounding is measured by what they are summed from.
         scores = gold.absolute_dot(w) + vector.absolute_dot(w)
         size = loss * (1.0 + scores) if self._is_slack else loss + scores
-        return None, value >= -_ROUNDING * size
+        return [], value >= -_ROUNDING * size
+
+    def _plane(self, i: int, gold: SparseVector, y: Any) -> tuple[float, SparseVector, SparseVector] | None:
+        """Return loss, δΨ and Ψ of an output of example i, or None for the truth."""
+        model, y_true = self._model, self._Y[i]
+        if model.key(y) == model.key(y_true):
+            return None
+        loss = checked_loss(model.loss(y_true, y), f"loss(Y[{i}], y)")
+        vector = as_sparse(model.joint_feature(self._X[i], y), model.n_features, f"joint_feature(X[{i}], y)")
+        difference = gold.minus(vector)
+        # Under slack rescaling the loss multiplies δΨ too: without loss the plane is the truth's.
+        if loss == 0.0 and (self._is_slack or len(difference.indices) == 0):
+            return None
+        return loss, difference, vector
 
     def _gold_vector(self, i: int) -> SparseVector:
         if i not in self._gold:

@@ -18,8 +18,8 @@ class Certificate:
 
     Attributes
     ----------
-    primal : float
-        The objective at the returned weights.
+    primal : float or None
+        The objective at the returned weights; None for solvers that minimise none (``perceptron``, ``mira``).
     dual : float or None
         A lower bound of the optimum; None for solvers without a dual.
     oracle_calls : int
@@ -41,7 +41,7 @@ class Certificate:
     primal 2, dual 1.99, gap 0.01 (5.00e-03 of the primal), 50 oracle calls, exact, converged: the stopping rule was met
     """
 
-    primal: float
+    primal: float | None
     dual: float | None
     oracle_calls: int
     exact: bool = True
@@ -52,17 +52,17 @@ class Certificate:
     @property
     def gap(self) -> float | None:
         """Primal − dual."""
-        return None if self.dual is None else self.primal - self.dual
+        return None if self.dual is None or self.primal is None else self.primal - self.dual
 
     @property
     def relative_gap(self) -> float | None:
         """(Primal − dual) / primal; 0 for a primal of 0."""
         if self.gap is None:
             return None
-        return self.gap / self.primal if self.primal > 0.0 else 0.0
+        return self.gap / self.primal if self.primal else 0.0
 
     def __str__(self) -> str:
-        bounds = f"primal {self.primal:.8g}, "
+        bounds = "no objective, " if self.primal is None else f"primal {self.primal:.8g}, "
         if self.dual is None or self.gap is None:
             bounds += "no dual"
         else:

@@ -70,7 +70,8 @@ def train(
         anything: ``Binary`` rows and −1 or +1, ``Multiclass`` rows and 0 … k − 1, ``Chain`` a list of matrices (or
         :class:`maxmargin.models.Sequences`) and a list of arrays of 0 … k − 1, one number for each row.
     C : float, default 1.0
-        Weight of the sum of slacks (not their mean: other tools' C' is n·C).
+        Weight of the sum of slacks (not their mean: other tools' C' is n·C). The longest step of ``"mira"``, where infinity is
+        no bound; ``"perceptron"`` has none.
     solver : str, default "auto"
         The name of one; ``"auto"`` chooses, by default ``"block-dual"``, and says why in the first record of the history.
     loss : {"hinge", "squared_hinge"}
@@ -143,6 +144,7 @@ def train(
         raise ValueError(f"random_state must be an integer ≥ 0, a Generator or None, found {random_state!r}.")
     check_bool("keep_planes", keep_planes)
     chosen = make_solver(solver, loss, rescaling, model.abilities, solver_options)
+    chosen.check_C(C)
     if isinstance(planes, Solution):
         raise TypeError(
             "planes is a Solution; give its planes, planes=solution.planes, of a run with keep_planes=True."

@@ -23,6 +23,12 @@ class DenseWeights:
         """Say that ``exact`` was written to from outside."""
         self._is_fresh = False
 
+    def refresh(self) -> None:
+        """Round ``exact`` anew, in place, for those who hold the float32 copy."""
+        self.touch()
+        if self._rounded is not None:
+            self._rounded = self.rounded
+
     def add_cuts(self, cuts: _core.CutSet, coefficients: NDArray[np.float64], n_jobs: int) -> float:
         """Become w + Σ a_k g_k and return ‖w‖²; the float32 copy, if there is one, follows in the same pass over memory."""
         norm2 = cuts.add(coefficients, self.exact, self._rounded, n_jobs)

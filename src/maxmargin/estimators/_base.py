@@ -84,7 +84,7 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         check_training(C=self.C, tol=self.tol, max_iter=self.max_iter, max_time=self.max_time, verbose=self.verbose)
         check_bool("warm_start", self.warm_start)
         effective_n_jobs(self.n_jobs)
-        make_solver(self.solver, self.loss, self.rescaling, abilities, self.solver_options)
+        make_solver(self.solver, self.loss, self.rescaling, abilities, self.solver_options).check_C(self.C)
 
     def _train(self, model: Trainable, X: Any, Y: Any, sample_weight: ArrayLike | None) -> Solution:
         """Train ``model`` and set what does not depend on it."""

@@ -28,7 +28,7 @@ class LinearModel(ABC):
     """
 
     cheap_oracle = True
-    abilities: frozenset[str] = frozenset({"max_oracle", "slack_oracle"})
+    abilities: frozenset[str] = frozenset({"max_oracle", "slack_oracle", "m_best"})
 
     def __init__(self, nonnegative: Mapping[str, ArrayLike] | None = None) -> None:
         self.nonnegative = nonnegative

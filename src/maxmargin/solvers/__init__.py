@@ -11,10 +11,15 @@ from maxmargin.solvers.base import Record, Solver
 from maxmargin.solvers.block_dual import BlockDual
 from maxmargin.solvers.bcfw import BCFW
 from maxmargin.solvers.line_search import LineSearch
+from maxmargin.solvers.mira import Mira
 from maxmargin.solvers.n_slack import NSlack
 from maxmargin.solvers.one_slack import OneSlack
+from maxmargin.solvers.perceptron import Perceptron
+from maxmargin.solvers.sgd import SGD
 
-SOLVERS: dict[str, type[Solver]] = {solver.name: solver for solver in (BlockDual, OneSlack, NSlack, LineSearch, BCFW)}
+SOLVERS: dict[str, type[Solver]] = {
+    solver.name: solver for solver in (BlockDual, OneSlack, NSlack, LineSearch, BCFW, Perceptron, Mira, SGD)
+}
 
 
 def make_solver(
@@ -39,15 +44,27 @@ def make_solver(
         known = ", ".join(f"'{key}'" for key in ["auto", *SOLVERS])
         raise ValueError(f"solver must be one of {known}, found {name!r}.")
     chosen = SOLVERS[name]
-    if loss not in chosen.losses:
-        fitting = " or ".join(f"'{key}'" for key, solver in SOLVERS.items() if loss in solver.losses)
-        minimised = " and ".join(sorted(chosen.losses))
-        raise ValueError(f"solver '{name}' minimises the {minimised} loss; for loss='{loss}' use {fitting}.")
-    needed = chosen.needs if rescaling == "margin" else (chosen.needs - {"max_oracle"}) | {"slack_oracle"}
+    _check_objective(chosen, loss, rescaling)
+    solver = chosen(options)
+    needed = solver.needs if rescaling == "margin" else (solver.needs - {"max_oracle"}) | {"slack_oracle"}
     missing = sorted(needed - abilities)
     if missing:
         raise ValueError(f"solver '{name}' with rescaling='{rescaling}' needs {_DESCRIPTIONS[missing[0]]}.")
-    return chosen(options)
+    return solver
+
+
+def _check_objective(chosen: type[Solver], loss: str, rescaling: str) -> None:
+    """Refuse a loss or a rescaling that is not the solver's, naming the solvers that would do."""
+    if loss not in chosen.losses and (chosen.losses or loss != "hinge"):
+        fitting = " or ".join(f"'{key}'" for key, solver in SOLVERS.items() if loss in solver.losses)
+        does = f"minimises the {' and '.join(sorted(chosen.losses))} loss" if chosen.losses else "minimises no loss"
+        raise ValueError(f"solver '{chosen.name}' {does}; for loss='{loss}' use {fitting}.")
+    if rescaling not in chosen.rescalings:
+        fitting = " or ".join(
+            f"'{key}'" for key, solver in SOLVERS.items() if rescaling in solver.rescalings and loss in solver.losses
+        )
+        does = "does not rescale slacks" if chosen.losses else "has no slacks to rescale"
+        raise ValueError(f"solver '{chosen.name}' {does}; for rescaling='{rescaling}' use {fitting}.")
 
 
 def settle_solver(
@@ -67,4 +84,5 @@ _DESCRIPTIONS = {
         "a model with slack_rescaled_argmax(x, y, w), or outputs(x) to enumerate; every solver runs this model with "
         "rescaling='margin' if it has loss_augmented_argmax"
     ),
+    "m_best": "for k_best > 1 a model with m_best(x, w, m), or outputs(x) to enumerate",
 }

@@ -92,8 +92,10 @@ class Solver(ABC):
     """One algorithm. Options are checked when it is made, needs when it is given a problem."""
 
     name: ClassVar[str]
-    losses: ClassVar[frozenset[str]]
-    needs: ClassVar[frozenset[str]] = frozenset({"max_oracle"})
+    losses: ClassVar[frozenset[str]]  # none for a solver that minimises nothing: it has no primal either
+    rescalings: ClassVar[frozenset[str]] = frozenset({"margin", "slack"})
+    has_dual: ClassVar[bool] = True
+    needs: frozenset[str] = frozenset({"max_oracle"})
     options: ClassVar[Mapping[str, Option]]
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
@@ -114,12 +116,22 @@ class Solver(ABC):
         """Whether ``tol`` decides the end; a given ``epsilon`` brings the paper's own stop instead."""
         return self.option.get("epsilon") is None
 
+    @classmethod
+    def check_C(cls, C: float) -> None:
+        """Refuse a positive C that means nothing to this solver."""
+        if np.isinf(C):
+            raise ValueError(f"C must be a positive number, found {C!r}.")
+
     @abstractmethod
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield iterates for as long as they are asked for; ``planes`` continues an earlier run."""
 
     def planes(self) -> Any:
         """Return what a later run needs to continue from here, or None."""
+        return None
+
+    def result(self) -> DenseWeights | None:
+        """Return the point to end with where that is not the best of the iterates."""
         return None
 
     @property
@@ -150,6 +162,7 @@ class _Best:
     primal: float = np.inf
     dual: float = -np.inf
     is_precise: bool = True
+    has_primal: bool = True
 
     @property
     def gap(self) -> float:
@@ -162,6 +175,11 @@ class _Best:
         if iterate.dual is not None:
             self.dual = max(self.dual, iterate.dual)
 
+    def take(self, result: DenseWeights | None) -> None:
+        """Become the point that the solver ends with, if it names one; its primal is yet to be evaluated."""
+        if result is not None:
+            self.weights, self.primal, self.is_precise = result, np.inf, False
+
     def is_within(self, tol: float) -> bool:
         # No tolerance can be below what rounding leaves.
         return bool(np.isfinite(self.primal) and np.isfinite(self.dual) and self.gap <= max(tol, 1e-15) * self.primal)
@@ -172,16 +190,16 @@ class _Best:
 
     def verify(self, task: Task) -> None:
         """Replace a primal whose planes were found in float32 by the exact one."""
-        if not self.is_precise or self.primal == np.inf:
+        if self.has_primal and (not self.is_precise or self.primal == np.inf):
             self.primal = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
-            self.is_precise = True
+        self.is_precise = True
 
     def record(self, iterate: Iterate, number: int, seconds: float, oracle_calls: int) -> Record:
         has_dual = iterate.dual is not None
         return {
             "iteration": number,
             "seconds": seconds,
-            "primal": self.primal,
+            "primal": self.primal if has_dual else None,
             "dual": self.dual if has_dual else None,
             "gap": self.gap if has_dual else None,
             "oracle_calls": oracle_calls,
@@ -190,7 +208,7 @@ class _Best:
 
     def certificate(self, problem: Problem, message: str) -> Certificate:
         return Certificate(
-            primal=float(self.primal),
+            primal=float(self.primal) if self.has_primal else None,
             dual=float(self.dual) if np.isfinite(self.dual) else None,
             oracle_calls=problem.oracle_calls,
             exact=problem.is_exact and self.is_precise,
@@ -214,7 +232,7 @@ def run(
     """Run a solver until the gap is small enough, and certify what it found."""
     problem = task.problem
     start = time.perf_counter()
-    best = _Best(problem.zero_weights())
+    best = _Best(problem.zero_weights(), has_primal=bool(solver.losses))
     history: list[Record] = []
     message = ""
     try:
@@ -223,7 +241,7 @@ def run(
             best.update(iterate)
             seconds = time.perf_counter() - start
             history.append(best.record(iterate, len(history) + 1, seconds, problem.oracle_calls))
-            if verbose > 1 or (verbose == 1 and iterate.primal is not None):
+            if verbose > 1 or (verbose == 1 and (iterate.primal is not None or not solver.has_dual)):
                 _report(solver.name, history[-1])
             if callback is not None and callback(history[-1]):
                 message = "the callback asked for an end"
@@ -231,7 +249,8 @@ def run(
             if best.is_within(_PRECISE_BELOW):
                 solver.demand_precision()
             if best.meets_rule(iterate, solver, task):
-                best.verify(task)
+                if solver.has_dual:
+                    best.verify(task)
                 if best.meets_rule(iterate, solver, task):
                     message = _RULE_MET
                     break
@@ -242,9 +261,11 @@ def run(
             if max_time is not None and seconds >= max_time:
                 message = f"max_time={max_time:g} s was reached"
                 break
+        best.take(solver.result())
         best.verify(task)
     except KeyboardInterrupt:
         message = _INTERRUPTED
+        best.take(solver.result())
     certificate = best.certificate(problem, message)
     if history:
         history[-1]["primal"] = certificate.primal
@@ -252,8 +273,11 @@ def run(
     _check_bounds(certificate)
     if not certificate.converged:
         gap = certificate.relative_gap
+        distance = (
+            f"solver '{solver.name}' has no duality gap" if gap is None else f"the relative duality gap is {gap:.3g}"
+        )
         warnings.warn(
-            f"{message}; the relative duality gap is {gap if gap is None else f'{gap:.3g}'}, tol is {task.tol:g}.",
+            f"{message}; {distance}, tol is {task.tol:g}.",
             _convergence_warning(must_be_quick=message == _INTERRUPTED),
             stacklevel=3,
         )
@@ -274,6 +298,8 @@ def _convergence_warning(*, must_be_quick: bool) -> type[Warning]:
 def _check_bounds(certificate: Certificate) -> None:
     """Refuse what rounding made meaningless: the optimum cannot lie between a dual and a smaller primal."""
     primal, dual = certificate.primal, certificate.dual
+    if primal is None:
+        return
     if np.isnan(primal) or (dual is not None and certificate.exact and dual > primal + 1e-6 * abs(primal)):
         raise ValueError(
             f"the bounds contradict each other (primal {primal:g}, dual {dual}): C · ‖features‖² is too large for double "
@@ -282,11 +308,9 @@ def _check_bounds(certificate: Certificate) -> None:
 
 
 def _report(name: str, record: Record) -> None:
-    dual = (
-        ""
-        if record["dual"] is None
-        else f"  dual {record['dual']:.6g}  gap {record['gap'] / max(record['primal'], 1e-300):.2e}"
-    )
-    print(
-        f"{name} {record['iteration']:5d}  {record['seconds']:8.2f} s  primal {record['primal']:.6g}{dual}", flush=True
-    )
+    if record["dual"] is None:
+        value = f"loss {record['loss']:.6g}"
+    else:
+        relative_gap = record["gap"] / max(record["primal"], 1e-300)
+        value = f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  gap {relative_gap:.2e}"
+    print(f"{name} {record['iteration']:5d}  {record['seconds']:8.2f} s  {value}", flush=True)
