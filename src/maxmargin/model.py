@@ -169,20 +169,20 @@ class Model(ABC):
             Worker processes for the searches.
         """
         self._check_complete()
-        n = _length("X", X)
-        if n != _length("Y", Y):
-            raise ValueError(f"X has {n} inputs but Y has {_length('Y', Y)} outputs.")
-        if n == 0:
-            raise ValueError("X and Y are empty: training needs at least one example.")
+        weights = _checked_examples(X, Y, sample_weight)
         if rescaling == "slack" and "slack_oracle" not in self.abilities:
             raise ValueError(
                 f"rescaling='slack' needs a search of its own: {type(self).__name__} has neither slack_rescaled_argmax "
                 "nor outputs."
             )
-        weights = check_sample_weight(sample_weight, n)
         self.initialize(X, Y)
         self.n_features = self._checked_n_features()
         return PythonProblem(self, X, Y, rescaling, weights, self._nonnegative_ids(), n_jobs)
+
+    def bind_more(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> PythonProblem:
+        """Return the training problem on more data, of a model that :meth:`bind` has initialised on the first."""
+        weights = _checked_examples(X, Y, sample_weight)
+        return PythonProblem(self, X, Y, "margin", weights, self._nonnegative_ids(), 1)
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[Any]:
         """Return the best output of each input.
@@ -313,6 +313,16 @@ def _first_best(outputs: Iterable[Any], value: Callable[[Any], float]) -> Any:
     if best_value is None:
         raise ValueError("outputs(x) is empty: every input needs at least one output.")
     return best
+
+
+def _checked_examples(X: Any, Y: Any, sample_weight: ArrayLike | None) -> FloatArray | None:
+    """Return the weights of the examples, after checking that there are as many inputs as outputs."""
+    n = _length("X", X)
+    if n != _length("Y", Y):
+        raise ValueError(f"X has {n} inputs but Y has {_length('Y', Y)} outputs.")
+    if n == 0:
+        raise ValueError("X and Y are empty: training needs at least one example.")
+    return check_sample_weight(sample_weight, n)
 
 
 def _length(name: str, items: Any) -> int:

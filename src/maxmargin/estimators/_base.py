@@ -15,12 +15,15 @@ from sklearn.base import BaseEstimator
 
 from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer, is_number
 from maxmargin._warm_start import NO_PLANES, Planes
+from maxmargin.estimators._streams import check_continues
 from maxmargin.files import model_file
 from maxmargin.model import Model
 from maxmargin.models._linear import check_cost_matrix
-from maxmargin.problem import FloatArray
+from maxmargin.problem import FloatArray, Problem
 from maxmargin.result import Certificate, Solution
 from maxmargin.solvers import make_solver
+from maxmargin.solvers._online import OnlineSolver, OnlineState
+from maxmargin.solvers.base import Solver, Task
 from maxmargin.train import Trainable, check_model, train
 
 
@@ -33,6 +36,8 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     # The planes of the last fit, kept only under warm_start.
     _warm: Planes | None = None
+    # Where partial_fit goes on from; None before its first call and after fit.
+    _stream: OnlineState | None = None
 
     def __init__(
         self,
@@ -79,12 +84,14 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise ValueError(f"{type(self).__name__} cannot be saved: model files hold {known}. Pickle it instead.")
         model_file.save(self, path)
 
-    def _check_parameters(self, abilities: frozenset[str]) -> None:
-        """Refuse what training would refuse, before any work on the data."""
+    def _check_parameters(self, abilities: frozenset[str]) -> Solver:
+        """Refuse what training would refuse, before any work on the data; return the solver that was asked for."""
         check_training(C=self.C, tol=self.tol, max_iter=self.max_iter, max_time=self.max_time, verbose=self.verbose)
         check_bool("warm_start", self.warm_start)
         effective_n_jobs(self.n_jobs)
-        make_solver(self.solver, self.loss, self.rescaling, abilities, self.solver_options).check_C(self.C)
+        solver = make_solver(self.solver, self.loss, self.rescaling, abilities, self.solver_options)
+        solver.check_C(self.C)
+        return solver
 
     def _train(self, model: Trainable, X: Any, Y: Any, sample_weight: ArrayLike | None) -> Solution:
         """Train ``model`` and set what does not depend on it."""
@@ -109,12 +116,33 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             planes=planes,
             keep_planes=bool(self.warm_start),
         )
-        _check_precision(solution)
+        _check_precision(solution.w)
         self.n_iter_ = len(solution.history)
         self.certificate_ = solution.certificate
         self.history_ = solution.history
         self._warm = solution.planes
+        self._stream = None
         return solution
+
+    def _learn(self, solver: Solver, problem: Problem) -> FloatArray:
+        """Visit each example of a problem once, going on from the last call; return w, and set what is no model's."""
+        assert isinstance(solver, OnlineSolver)
+        is_first = self._stream is None
+        if self._stream is not None:
+            check_continues(self._stream, solver.name, problem.n_weights)
+        seed = _seed(self.random_state)
+        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed or 0)
+        self._stream = solver.learn(Task(problem, float(self.C), rng=rng), self._stream)
+        weights = solver.result()
+        assert weights is not None
+        _check_precision(weights.exact)
+        calls = problem.oracle_calls + (0 if is_first else self.certificate_.oracle_calls)
+        self.n_iter_ = 1 if is_first else self.n_iter_ + 1
+        self.certificate_ = Certificate(
+            None, None, calls, problem.is_exact, message="the pass was made", oracle_exact=problem.is_exact
+        )
+        self.history_ = []
+        return weights.exact
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the planes out: they may be many times larger than the model."""
@@ -203,9 +231,9 @@ def _seed(random_state: Any) -> int | np.random.Generator | None:
     )
 
 
-def _check_precision(solution: Solution) -> None:
+def _check_precision(w: FloatArray) -> None:
     """Refuse a result whose numbers are rounding errors."""
-    if not np.all(np.isfinite(solution.w)):
+    if not np.all(np.isfinite(w)):
         raise ValueError(
             "C times the squares of the features is too large for double precision: scale the features, or choose a "
             "smaller C, sample_weight or cost."

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin._parameters import check_bool, is_number
 from maxmargin.estimators._base import MaxMarginEstimator, check_known, is_sparse
+from maxmargin.estimators._streams import check_same_classes, known_codes, online_only
 from maxmargin.models._linear import LinearModel, check_sample_weight
 from maxmargin.problem import FloatArray
 
@@ -94,36 +96,84 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         self
         """
         self._check_parameters(LinearModel.abilities)
+        X, y = self._validated(X, y, reset=True)
+        classes, inverse = _unique(y)
+        codes = inverse.astype(np.int32)
+        self._check_number_of_classes(y, classes)
+        weights = self._example_weights(check_sample_weight(sample_weight, len(codes)), classes, codes)
+        model, targets = self._encode(classes, codes)
+        solution = self._train(model, self._rows(X), targets, weights)
+        self._set_fitted(classes, model.blocks(solution.w)["coef"], X.shape[1])
+        return self
+
+    @online_only
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from one pass over some more rows; there is such a method with solver 'perceptron', 'mira' or 'sgd' only.
+
+        The rows are visited in their order. The first call, also after ``fit``, begins with weights of 0. ``certificate_`` has
+        no primal, for which all rows would have to be known, ``history_`` is empty and ``n_iter_`` counts the calls.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            The examples.
+        y : array of shape (n_samples,)
+            Their classes.
+        classes : array of shape (n_classes,), optional
+            All classes that any call will bring; needed in the first call, unless ``fit`` has seen them.
+        sample_weight : array of shape (n_samples,), optional
+            s_i ≥ 0: what an example's updates are multiplied by.
+
+        Returns
+        -------
+        self
+        """
+        solver = self._check_parameters(LinearModel.abilities)
+        is_first = self._stream is None
+        if classes is None and not hasattr(self, "classes_"):
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all examples at once: give partial_fit a dict of weights.")
+        X, y = self._validated(X, y, reset=is_first)
+        known = _unique(np.asarray(classes).ravel())[0] if is_first and classes is not None else self.classes_
+        if classes is not None:
+            check_same_classes(np.asarray(classes).ravel().tolist(), known)
+        self._check_number_of_classes(known, known)
+        codes = known_codes(y, known)
+        weights = self._example_weights(check_sample_weight(sample_weight, len(codes)), known, codes)
+        model, targets = self._encode(known, codes)
+        w = self._learn(solver, model.bind(self._rows(X), targets, sample_weight=weights))
+        self._set_fitted(known, model.blocks(w)["coef"], X.shape[1])
+        return self
+
+    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
+        """Return checked data, after checking the parameters of the constant column."""
         check_bool("fit_intercept", self.fit_intercept)
         if not is_number(self.intercept_scaling) or not 0 < self.intercept_scaling <= _LARGEST_CONSTANT:
             raise ValueError(
                 f"intercept_scaling must be a positive number of at most {_LARGEST_CONSTANT:g}, found "
                 f"{self.intercept_scaling!r}."
             )
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        try:
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+        with _unsortable():
             check_classification_targets(y)
-            classes, inverse = np.unique(y, return_inverse=True)
-        except TypeError as error:
-            raise TypeError(f"y holds labels that cannot be sorted, such as numbers among strings: {error}.") from None
-        codes = inverse.astype(np.int32)
+        return X, y
+
+    def _check_number_of_classes(self, y: NDArray[Any], classes: NDArray[Any]) -> None:
         if len(classes) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class.")
         self._check_classes(y, classes)
-        weights = self._example_weights(check_sample_weight(sample_weight, len(codes)), classes, codes)
-        model, targets = self._encode(classes, codes)
-        rows = _with_constant(X, self.intercept_scaling) if self.fit_intercept else X
-        solution = self._train(model, rows, targets, weights)
 
+    def _rows(self, X: Any) -> Any:
+        return _with_constant(X, self.intercept_scaling) if self.fit_intercept else X
+
+    def _set_fitted(self, classes: NDArray[Any], coef: FloatArray, n_features: int) -> None:
         self.classes_ = classes
-        coef = model.blocks(solution.w)["coef"]
         if len(coef) == 2:
             # Two classes have one score, as everywhere in scikit-learn.
             coef = coef[1:] - coef[:1]
-        d = X.shape[1]
-        self.coef_ = np.ascontiguousarray(coef[:, :d])
-        self.intercept_ = self.intercept_scaling * coef[:, d] if self.fit_intercept else np.zeros(len(coef))
-        return self
+        self.coef_ = np.ascontiguousarray(coef[:, :n_features])
+        self.intercept_ = self.intercept_scaling * coef[:, n_features] if self.fit_intercept else np.zeros(len(coef))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the scores of the classes, or of the second class against the first where there are two.
@@ -221,6 +271,21 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@contextmanager
+def _unsortable() -> Iterator[None]:
+    """Say of labels that have no order which ones these are."""
+    try:
+        yield
+    except TypeError as error:
+        raise TypeError(f"y holds labels that cannot be sorted, such as numbers among strings: {error}.") from None
+
+
+def _unique(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the labels that occur, sorted, and the number of each among them."""
+    with _unsortable():
+        return np.unique(labels, return_inverse=True)
 
 
 def _with_constant(X: Any, constant: float) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.estimators._base import is_sparse
+from maxmargin.estimators._base import is_sparse, shortened
 from maxmargin.estimators._vocabulary import Vocabulary, is_feature_tokens
 from maxmargin.models import Sequences
 from maxmargin.models._linear import as_numbers
@@ -135,14 +135,45 @@ def encode_labels(flat: list[Hashable], data: Sequences) -> tuple[NDArray[Any], 
         if label != label:
             i, t = data.place(flat.index(label))
             raise ValueError(f"y[{i}][{t}] is {label!r}, which is not equal to itself and cannot be a label.")
-    try:
-        ordered = sorted(labels)  # type: ignore[type-var]
-    except TypeError:
-        # Labels of different types have no order: they keep that of their first appearance.
-        ordered = labels
+    ordered = _ordered(labels)
     column = np.empty(len(labels), np.int32)
     column[[numbers[label] for label in ordered]] = np.arange(len(labels), dtype=np.int32)
     return label_array(ordered), column[codes]
+
+
+def _ordered(labels: list[Any]) -> list[Any]:
+    try:
+        return sorted(labels)
+    except TypeError:
+        # Labels of different types have no order: they keep that of their first appearance.
+        return labels
+
+
+def label_set(classes: Any) -> NDArray[Any]:
+    """Return labels that a user lists as :func:`encode_labels` would order them."""
+    if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
+        raise TypeError(f"classes is {classes!r}; expected a collection of labels.")
+    labels = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+    for label in labels:
+        if not isinstance(label, Hashable) or label != label:
+            raise ValueError(
+                f"classes holds {label!r}, which has no hash or is not equal to itself and cannot be a label."
+            )
+    if not labels:
+        raise ValueError("classes is empty: at least one label is needed.")
+    return label_array(_ordered(list(dict.fromkeys(labels))))
+
+
+def encode_known_labels(flat: list[Hashable], classes: NDArray[Any], data: Sequences) -> NDArray[np.int32]:
+    """Return each token's number among labels that are known."""
+    check_hashable(flat, data)
+    numbers = {label: number for number, label in enumerate(classes.tolist())}
+    codes = np.fromiter((numbers.get(label, -1) for label in flat), np.int32, len(flat))
+    if (codes < 0).any():
+        row = int(np.argmin(codes))
+        i, t = data.place(row)
+        raise ValueError(f"y[{i}][{t}] is {flat[row]!r}, which is not one of classes={shortened(classes.tolist())}.")
+    return codes
 
 
 def check_hashable(flat: list[Hashable], data: Sequences) -> None:

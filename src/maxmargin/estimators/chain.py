@@ -15,11 +15,14 @@ from maxmargin.estimators._sequence_data import (
     check_hashable,
     check_legal,
     checked_token_weight,
+    encode_known_labels,
     encode_labels,
     flatten_labels,
+    label_set,
     read_known_sequences,
     read_sequences,
 )
+from maxmargin.estimators._streams import check_same_classes, online_only
 from maxmargin.estimators._vocabulary import Vocabulary
 from maxmargin.models import Chain, Sequences
 from maxmargin.models._linear import check_sample_weight
@@ -190,20 +193,82 @@ class ChainSVM(MaxMarginEstimator):
         self._check_parameters(Chain.abilities)
         data, vocabulary = read_sequences(X)
         classes, codes = encode_labels(flatten_labels(y, data), data)
+        model = self._checked_model(classes, codes, data, token_weight)
+        weights = check_sample_weight(sample_weight, len(data))
+        solution = self._train(model, data, np.split(codes, data.offsets[1:-1]), weights)
+        self._set_fitted(classes, model.forbidden, vocabulary, data.rows.shape[1], bool(self.ends))
+        self._w = solution.w
+        return self
+
+    @online_only
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Iterable[Hashable] | None = None,
+        sample_weight: ArrayLike | None = None,
+        token_weight: Sequence[ArrayLike] | None = None,
+    ) -> Self:
+        """Learn from one pass over some more sequences; there is such a method with solver 'perceptron', 'mira' or 'sgd' only.
+
+        The sequences are visited in their order. The first call, also after ``fit``, begins with weights of 0 and fixes the
+        features: where they have names, those that it does not contain are ignored in later calls. ``certificate_`` has no
+        primal, for which all sequences would have to be known, ``history_`` is empty and ``n_iter_`` counts the calls.
+
+        Parameters
+        ----------
+        X : list of sequences
+            See the notes of the class.
+        y : list of label sequences
+            One label for each token.
+        classes : collection of labels, optional
+            All labels that any call will bring; needed in the first call, unless ``fit`` has seen them.
+        sample_weight : array of shape (n_sequences,), optional
+            s_i ≥ 0: what a sequence's updates are multiplied by.
+        token_weight : list of arrays, optional
+            How much each token adds to the loss where it is wrong, multiplied with ``cost``.
+
+        Returns
+        -------
+        self
+        """
+        solver = self._check_parameters(Chain.abilities)
+        is_first = self._stream is None
+        if classes is None and not hasattr(self, "classes_"):
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if is_first:
+            data, vocabulary = read_sequences(X)
+        else:
+            vocabulary = self._vocabulary
+            data = read_known_sequences(X, self.n_features_in_, vocabulary)
+        known = label_set(classes) if is_first and classes is not None else self.classes_
+        if classes is not None:
+            check_same_classes(list(classes), known)
+        codes = encode_known_labels(flatten_labels(y, data), known, data)
+        model = self._checked_model(known, codes, data, token_weight)
+        weights = check_sample_weight(sample_weight, len(data))
+        w = self._learn(solver, model.bind(data, np.split(codes, data.offsets[1:-1]), sample_weight=weights))
+        self._set_fitted(known, model.forbidden, vocabulary, data.rows.shape[1], bool(self.ends))
+        self._w = w
+        return self
+
+    def _checked_model(
+        self,
+        classes: NDArray[Any],
+        codes: NDArray[np.int32],
+        data: Sequences,
+        token_weight: Sequence[ArrayLike] | None,
+    ) -> Chain:
+        """Return the model for training, after checking that it allows the true labels."""
         forbidden = self._forbidden_codes(classes)
         check_legal(codes, data, forbidden, classes)
-        model = Chain(
+        return Chain(
             len(classes),
             ends=self.ends,
             cost=loss_table(self.cost, "hamming", classes),
             token_weight=checked_token_weight(token_weight, data),
             forbidden=forbidden,
         )
-        weights = check_sample_weight(sample_weight, len(data))
-        solution = self._train(model, data, np.split(codes, data.offsets[1:-1]), weights)
-        self._set_fitted(classes, forbidden, vocabulary, data.rows.shape[1], bool(self.ends))
-        self._w = solution.w
-        return self
 
     def _set_fitted(
         self,

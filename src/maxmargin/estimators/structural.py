@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator, storable
+from maxmargin.estimators._streams import online_only
 from maxmargin.model import Model
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray
@@ -148,6 +149,35 @@ class StructuralSVM(MaxMarginEstimator):
         solution = self._train(model, X, y, sample_weight)
         self.model_ = model
         self.coef_ = solution.w
+        return self
+
+    @online_only
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from one pass over some more examples; there is such a method with solver 'perceptron', 'mira' or 'sgd' only.
+
+        They are visited in their order. The first call, also after ``fit``, begins with weights of 0, and the model's
+        ``initialize`` sees the examples of that call only: what it derives from them, ``n_features`` first of all, must do for
+        all later ones. ``certificate_`` has no primal, for which all examples would have to be known, ``history_`` is empty and
+        ``n_iter_`` counts the calls.
+
+        Parameters
+        ----------
+        X, y : sequences of one length
+            Inputs and outputs, as the model takes them.
+        sample_weight : array of shape (n_examples,), optional
+            s_i ≥ 0: what an example's updates are multiplied by.
+
+        Returns
+        -------
+        self
+        """
+        check_model(self.model)
+        solver = self._check_parameters(self.model.abilities)
+        is_first = self._stream is None
+        model = copy.deepcopy(self.model) if is_first else self.model_
+        problem = model.bind(X, y, sample_weight=sample_weight) if is_first else model.bind_more(X, y, sample_weight)
+        self.coef_ = self._learn(solver, problem)
+        self.model_ = model
         return self
 
     def predict(self, X: Any) -> list[Any]:

@@ -1,0 +1,422 @@
+"""Learning from a stream: partial_fit of the four estimators."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from small_model import Classes, data
+from tagging_problem import tagging_problem
+
+import maxmargin as mm
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+ONLINE = ["perceptron", "mira", "sgd"]
+WORDS = [[["w=the"], ["w=dog"], ["w=barks"]], [["w=a"], ["w=cat"]], [["w=a"], ["w=dog"], ["w=sleeps"]]]
+TAGS = [["D", "N", "V"], ["D", "N"], ["D", "N", "V"]]
+
+
+def options(solver):
+    """A given step size, so that no search for it depends on what the first call brought."""
+    return {"eta0": 0.25} if solver == "sgd" else None
+
+
+def make(kind, solver):
+    """An estimator, its data, and what else its first call must be given."""
+    settings = {"solver": solver, "solver_options": options(solver)}
+    rng = np.random.default_rng(1)
+    if kind == "binary":
+        X = rng.normal(size=(40, 3))
+        return (
+            mm.BinarySVM(**settings),
+            X,
+            np.where(X[:, 0] + 0.5 * rng.normal(size=40) > 0, "yes", "no"),
+            {"classes": ["no", "yes"]},
+        )
+    if kind == "multiclass":
+        X = rng.normal(size=(40, 3))
+        return mm.MulticlassSVM(**settings), X, X.argmax(axis=1) + 5, {"classes": [7, 5, 6]}
+    if kind == "chain":
+        X, Y = tagging_problem()
+        return mm.ChainSVM(ends=True, **settings), X[:40], [y.tolist() for y in Y[:40]], {"classes": range(4)}
+    X, Y = data(40)
+    return mm.StructuralSVM(Classes(), **settings), X, Y, {}
+
+
+KINDS = ["binary", "multiclass", "chain", "structural"]
+every_kind = pytest.mark.parametrize("kind", KINDS)
+every_solver = pytest.mark.parametrize("solver", ONLINE)
+
+
+def weights(estimator):
+    """All weights of a fitted estimator."""
+    parts = [estimator.coef_.ravel()]
+    parts += [
+        getattr(estimator, name).ravel() for name in ("intercept_", "transition_", "start_") if hasattr(estimator, name)
+    ]
+    return np.concatenate(parts)
+
+
+def in_parts(estimator, X, y, first, ends):
+    """The estimator after partial_fit on parts of the data, each up to one of ``ends``."""
+    begin = 0
+    for end in ends:
+        estimator.partial_fit(X[begin:end], y[begin:end], **(first if begin == 0 else {}))
+        begin = end
+    return estimator
+
+
+@every_kind
+@pytest.mark.parametrize("solver", ["perceptron", "mira"])
+def test_parts_of_a_stream_give_what_the_whole_gives(kind, solver):
+    estimator, X, y, first = make(kind, solver)
+    whole = in_parts(clone(estimator), X, y, first, [40])
+    parts = in_parts(clone(estimator), X, y, first, [1, 2, 13, 40])
+    assert np.any(weights(whole) != 0)
+    np.testing.assert_allclose(weights(parts), weights(whole), atol=1e-10)
+    assert parts.n_iter_ == 4
+    assert parts.certificate_.oracle_calls == 40
+
+
+@every_kind
+def test_sgd_counts_the_examples_so_far(kind):
+    estimator, X, y, first = make(kind, "sgd")
+    parts = in_parts(clone(estimator), X, y, first, [10, 40])
+    seen = in_parts(clone(estimator), X, y, first, [10])
+    # The second part shrinks w as if there were forty examples from then on.
+    other = in_parts(clone(estimator), X, y, first, [40])
+    assert not np.allclose(weights(parts), weights(other), atol=1e-6)
+    assert not np.allclose(weights(parts), weights(seen), atol=1e-6)
+
+
+def test_sgd_goes_on_with_its_step_and_its_count():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(9, 2)), rng.choice([-1, 1], 9)
+    svm = mm.BinarySVM(2.0, fit_intercept=False, solver="sgd", solver_options={"eta0": 0.5})
+    w = np.zeros(2)
+    for t in range(9):
+        n = 4 if t < 4 else 9
+        violated = 1 - y[t] * (w @ X[t]) > 0
+        eta = 0.5 / (1 + 0.5 * t / 2.0) ** 0.75
+        w = max(0.0, 1 - eta / (n * 2.0)) * w + eta * violated * y[t] * X[t]
+    svm.partial_fit(X[:4], y[:4], classes=[-1, 1]).partial_fit(X[4:], y[4:])
+    np.testing.assert_allclose(svm.coef_[0], w, atol=1e-12)
+
+
+def test_perceptron_averages_over_all_calls():
+    X, y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.5]]), np.array([1, -1, -1, 1])
+    svm = mm.BinarySVM(fit_intercept=False, solver="perceptron")
+    w, iterates = np.zeros(2), []
+    for x, truth in zip(X, y, strict=True):
+        if (1 if w @ x > 0 else -1) != truth:
+            w = w + truth * x
+        iterates.append(w)
+        svm.partial_fit([x], [truth], classes=[-1, 1])
+        np.testing.assert_allclose(svm.coef_[0], np.mean(iterates, axis=0), atol=1e-12)
+
+
+@every_kind
+@every_solver
+def test_a_stream_learns(kind, solver):
+    estimator, X, y, first = make(kind, solver)
+    for _ in range(10):
+        estimator.partial_fit(X, y, **first)
+    if kind == "structural":
+        constant = mm.StructuralSVM(Classes()).fit(X, y)
+        constant.coef_ = np.zeros(6)
+        assert estimator.score(X, y) > constant.score(X, y)
+    else:
+        assert estimator.score(X, y) > 0.7
+    certificate = estimator.certificate_
+    assert certificate.primal is certificate.dual is certificate.relative_gap is None
+    assert certificate.converged
+    assert estimator.history_ == []
+
+
+@every_kind
+@every_solver
+def test_fit_begins_anew_and_so_does_the_stream_after_it(kind, solver):
+    estimator, X, y, first = make(kind, solver)
+    fresh = in_parts(clone(estimator), X, y, first, [40])
+    used = in_parts(clone(estimator), X[::-1], y[::-1], first, [20, 40])
+    used.fit(X, y)
+    np.testing.assert_array_equal(weights(used), weights(clone(estimator).fit(X, y)))
+    in_parts(used, X, y, first, [40])
+    np.testing.assert_array_equal(weights(used), weights(fresh))
+    assert used.n_iter_ == 1
+
+
+@every_kind
+@every_solver
+def test_a_pickle_goes_on_where_the_stream_was(kind, solver):
+    estimator, X, y, first = make(kind, solver)
+    estimator.partial_fit(X[:20], y[:20], **first)
+    copy = pickle.loads(pickle.dumps(estimator))
+    for one in (estimator, copy):
+        one.partial_fit(X[20:], y[20:])
+    np.testing.assert_array_equal(weights(copy), weights(estimator))
+
+
+@every_kind
+@every_solver
+def test_a_streamed_model_is_saved_and_predicts_as_before(kind, solver, tmp_path):
+    estimator, X, y, first = make(kind, solver)
+    estimator.partial_fit(X, y, **first).save(tmp_path / "model.mm")
+    loaded = mm.load(tmp_path / "model.mm", **({"model": Classes()} if kind == "structural" else {}))
+    assert list(loaded.predict(X)) == list(estimator.predict(X))
+    assert loaded.certificate_ == estimator.certificate_
+
+
+@every_kind
+def test_sample_weights_multiply_the_updates(kind):
+    estimator, X, y, first = make(kind, "perceptron")
+    heavy = clone(estimator).partial_fit(X, y, **first, sample_weight=np.full(40, 4.0))
+    np.testing.assert_allclose(weights(heavy), 4 * weights(clone(estimator).partial_fit(X, y, **first)), atol=1e-9)
+    some = np.r_[np.ones(25), np.zeros(15)]
+    without = clone(estimator).partial_fit(X, y, **first, sample_weight=some)
+    np.testing.assert_array_equal(weights(without), weights(clone(estimator).partial_fit(X[:25], y[:25], **first)))
+
+
+def test_class_weights_and_sparse_rows_are_taken():
+    estimator, X, y, first = make("multiclass", "mira")
+    dense = clone(estimator).set_params(class_weight={5: 3.0}).partial_fit(X, y, **first)
+    sparse = clone(estimator).set_params(class_weight={5: 3.0}).partial_fit(sp.csr_matrix(X), y, **first)
+    np.testing.assert_allclose(weights(dense), weights(sparse), atol=1e-12)
+    by_hand = clone(estimator).partial_fit(X, y, **first, sample_weight=np.where(y == 5, 3.0, 1.0))
+    np.testing.assert_allclose(weights(dense), weights(by_hand), atol=1e-12)
+
+
+def test_classes_that_a_call_does_not_bring_are_kept():
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    svm = mm.MulticlassSVM(solver="perceptron")
+    order = np.argsort(y[:600], kind="stable")
+    for part in np.array_split(order[:300], 6):  # no part has more than a few of the ten classes
+        svm.partial_fit(X[part], y[part], classes=np.arange(10))
+    assert svm.classes_.tolist() == list(range(10))
+    assert svm.decision_function(X[:2]).shape == (2, 10)
+
+
+# ------------------------------------------------------------------------------------------------------ sequences
+
+
+@every_solver
+def test_the_first_call_fixes_the_features_of_sequences(solver):
+    tagger = mm.ChainSVM(solver=solver, solver_options=options(solver))
+    tagger.partial_fit(WORDS[:2], TAGS[:2], classes=["V", "N", "D"])
+    assert tagger.classes_.tolist() == ["D", "N", "V"]
+    names, n_features = list(tagger.feature_names_), tagger.n_features_in_
+    tagger.partial_fit(WORDS[2:], TAGS[2:])  # "sleeps" is new, and ignored
+    assert tagger.feature_names_ == names
+    assert "w=sleeps" not in names
+    assert tagger.coef_.shape == (3, n_features)
+    for _ in range(5):
+        tagger.partial_fit(WORDS, TAGS)
+    assert tagger.predict(WORDS[:2]) == TAGS[:2]
+
+
+def test_after_fit_the_classes_are_known():
+    for kind in ("binary", "multiclass", "chain"):
+        estimator, X, y, first = make(kind, "perceptron")
+        fitted = clone(estimator).fit(X, y).partial_fit(X[:5], y[:5])
+        np.testing.assert_array_equal(weights(fitted), weights(clone(estimator).partial_fit(X[:5], y[:5], **first)))
+
+
+def test_labels_of_sequences_may_be_of_several_types():
+    tagger = mm.ChainSVM(solver="perceptron")
+    tagger.partial_fit(WORDS[:1], [[1, "N", None]], classes=[None, "N", 1, ("x", 2)])
+    assert tagger.classes_.tolist() == [None, "N", 1, ("x", 2)]
+    assert tagger.partial_fit(WORDS[1:2], [[("x", 2), "N"]]).n_iter_ == 2
+
+
+def test_token_weights_of_sequences_are_taken():
+    X, Y = tagging_problem()
+    Y = [y.tolist() for y in Y[:20]]
+    plain, weighted = (mm.ChainSVM(solver="mira") for _ in range(2))
+    plain.partial_fit(X[:20], Y, classes=range(4))
+    weighted.partial_fit(X[:20], Y, classes=range(4), token_weight=[np.full(len(y), 2.0) for y in Y])
+    np.testing.assert_allclose(weights(weighted), 2 * weights(plain), atol=1e-9)
+
+
+# ------------------------------------------------------------------------------------------------ models in Python
+
+
+def test_a_model_is_initialised_by_the_first_call_only():
+    class Counting(Classes):
+        calls = 0
+
+        def initialize(self, X, Y):
+            super().initialize(X, Y)
+            self.calls += 1
+            self.n_first = len(X)
+
+    X, Y = data(10)
+    svm = mm.StructuralSVM(Counting(), solver="mira").partial_fit(X[:4], Y[:4]).partial_fit(X[4:], Y[4:])
+    assert svm.model_.calls == 1
+    assert svm.model_.n_first == 4
+    assert svm.model.calls == 0
+
+
+@every_solver
+def test_an_error_in_the_middle_leaves_the_stream_as_it_was_by_then(solver):
+    class Failing(Classes):
+        calls = 0
+
+        def _count(self):
+            self.calls += 1
+            if self.calls == 66:
+                raise ZeroDivisionError("no luck")
+
+        def argmax(self, x, w):
+            self._count()
+            return super().argmax(x, w)
+
+        def loss_augmented_argmax(self, x, y_true, w):
+            self._count()
+            return super().loss_augmented_argmax(x, y_true, w)
+
+    X, Y = data(100)
+    failing = mm.StructuralSVM(Failing(), solver=solver, solver_options=options(solver))
+    failing.partial_fit(X[:30], Y[:30])
+    with pytest.raises(ZeroDivisionError):
+        failing.partial_fit(X[30:90], Y[30:90])  # 35 of 60 are visited
+    failing.partial_fit(X[90:], Y[90:])
+    visited = [*range(65), *range(90, 100)]
+    if solver == "sgd":
+        model, w = Classes(), np.zeros(6)
+        for t, i in enumerate(visited):
+            y = model.loss_augmented_argmax(X[i], Y[i], w)
+            n = 30 if i < 30 else 90 if i < 90 else 100  # what was given, visited or not
+            eta = 0.25 / (1 + 0.25 * t) ** 0.75
+            w = (1 - eta / n) * w + eta * (model.joint_feature(X[i], Y[i]) - model.joint_feature(X[i], y))
+        expected = w
+    else:
+        expected = mm.StructuralSVM(Classes(), solver=solver).partial_fit(X[visited], np.array(Y)[visited]).coef_
+    np.testing.assert_allclose(failing.coef_, expected, atol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("solver", ["auto", "one-slack", "n-slack", "simplex", None])
+def test_other_solvers_have_no_partial_fit_and_say_which_have(solver):
+    svm = mm.BinarySVM(solver=solver)
+    assert not hasattr(svm, "partial_fit")
+    with pytest.raises(
+        AttributeError, match=r"partial_fit needs a solver .* one of 'perceptron', 'mira', 'sgd'; solver is"
+    ):
+        svm.partial_fit([[1.0]], [1], classes=[0, 1])
+    assert mm.BinarySVM.partial_fit.__doc__.startswith("Learn from one pass")
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
+def test_the_first_call_needs_the_classes(kind):
+    estimator, X, y, _ = make(kind, "mira")
+    with pytest.raises(ValueError, match="classes must be passed on the first call to partial_fit"):
+        estimator.partial_fit(X, y)
+    with pytest.raises(NotFittedError):
+        estimator.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "message"),
+    [
+        ("binary", "perhaps", r"y\[3\] is 'perhaps', which is not one of classes=\['no', 'yes'\]"),
+        ("multiclass", 9, r"y\[3\] is 9, which is not one of classes=\[5, 6, 7\]"),
+        ("chain", 9, r"y\[3\]\[0\] is 9, which is not one of classes=0, 1, 2, 3"),
+    ],
+)
+def test_a_label_that_was_not_announced_is_refused(kind, label, message):
+    estimator, X, y, first = make(kind, "mira")
+    wrong = list(y)
+    wrong[3] = [label] * len(y[3]) if kind == "chain" else label
+    with pytest.raises(ValueError, match=message):
+        estimator.partial_fit(X, wrong, **first)
+    estimator.partial_fit(X, y, **first)
+    before = weights(estimator)
+    with pytest.raises(ValueError, match=message):
+        estimator.partial_fit(X, wrong)
+    np.testing.assert_array_equal(weights(estimator), before)
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
+def test_classes_may_be_given_again_but_not_others(kind):
+    estimator, X, y, first = make(kind, "perceptron")
+    estimator.partial_fit(X, y, **first).partial_fit(X, y, **first)
+    with pytest.raises(ValueError, match="are not those of the first call to partial_fit"):
+        estimator.partial_fit(X, y, classes=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("classes", "error", "message"),
+    [
+        ("ab", TypeError, "classes is 'ab'; expected a collection of labels"),
+        (3, TypeError, "classes is 3; expected a collection of labels"),
+        ([], ValueError, "classes is empty"),
+        ([["x"]], ValueError, "which has no hash"),
+        ([float("nan")], ValueError, "not equal to itself"),
+    ],
+)
+def test_classes_of_a_chain_must_be_labels(classes, error, message):
+    with pytest.raises(error, match=message):
+        mm.ChainSVM(solver="mira").partial_fit(WORDS, TAGS, classes=classes)
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [([1], "greater than one; got 1 class"), ([1, 2, 3], "Only binary classification is supported")],
+)
+def test_classes_of_a_binary_svm_are_two(classes, message):
+    with pytest.raises(ValueError, match=message):
+        mm.BinarySVM(solver="mira").partial_fit([[1.0], [2.0]], [1, 1], classes=classes)
+
+
+def test_other_features_are_refused():
+    estimator, X, y, first = make("multiclass", "mira")
+    estimator.partial_fit(X, y, **first)
+    with pytest.raises(ValueError, match="X has 2 features, but MulticlassSVM is expecting 3"):
+        estimator.partial_fit(X[:, :2], y)
+    tagger, X, y, first = make("chain", "mira")
+    tagger.partial_fit(X, y, **first)
+    with pytest.raises(ValueError, match="X has 2 features, but ChainSVM is expecting 6"):
+        tagger.partial_fit([x[:, :2] for x in X], y)
+    with pytest.raises(TypeError, match="X holds features with names"):
+        tagger.partial_fit(WORDS, TAGS)
+
+
+def test_changes_that_no_stream_survives_are_explained():
+    estimator, X, y, first = make("multiclass", "mira")
+    estimator.partial_fit(X, y, **first)
+    with pytest.raises(ValueError, match="solver is 'sgd', but partial_fit began with 'mira'"):
+        estimator.set_params(solver="sgd").partial_fit(X, y)
+    with pytest.raises(ValueError, match="parameters that shape the model must not change between calls"):
+        estimator.set_params(solver="mira", fit_intercept=False).partial_fit(X, y)
+
+
+def test_balanced_class_weights_need_all_examples():
+    estimator, X, y, first = make("multiclass", "mira")
+    with pytest.raises(ValueError, match="class_weight='balanced' needs all examples at once"):
+        estimator.set_params(class_weight="balanced").partial_fit(X, y, **first)
+
+
+@pytest.mark.parametrize("C", [2.0, -1.0])
+def test_C_is_checked(C):
+    with pytest.raises(ValueError, match="C"):
+        mm.BinarySVM(C, solver="perceptron").partial_fit([[1.0]], [1], classes=[0, 1])
+    assert mm.BinarySVM(float("inf"), solver="mira").partial_fit([[1.0]], [1], classes=[0, 1]).coef_[0, 0] > 0
+
+
+def test_bad_data_are_refused_before_the_stream_moves():
+    estimator, X, y, first = make("chain", "mira")
+    estimator.partial_fit(X, y, **first)
+    before = weights(estimator)
+    nan = [np.full((2, 6), np.nan)]
+    for bad_X, bad_y, message in ((X, y[:-1], "y has 39"), ([], [], "X is empty"), (nan, [[0, 1]], "nan")):
+        with pytest.raises(ValueError, match=message):
+            estimator.partial_fit(bad_X, bad_y)
+    np.testing.assert_array_equal(weights(estimator), before)
+    assert estimator.n_iter_ == 1
