@@ -8,8 +8,8 @@ from typing import Any
 from maxmargin.problem import Problem
 from maxmargin.solvers.auto import choose_by_options, choose_by_problem
 from maxmargin.solvers.base import Record, Solver
-from maxmargin.solvers.block_dual import BlockDual
 from maxmargin.solvers.bcfw import BCFW
+from maxmargin.solvers.block_dual import BlockDual
 from maxmargin.solvers.line_search import LineSearch
 from maxmargin.solvers.mira import Mira
 from maxmargin.solvers.n_slack import NSlack
