@@ -256,7 +256,7 @@ refused("n-jobs-string", "`n_jobs='all'`", V, "n_jobs must be a non-zero integer
 works("n-jobs-many", "`n_jobs=64` for 20 rows", "the same weights",
         lambda: np.array_equal(binary(n_jobs=64).coef_, binary().coef_))
 refused("solver-unknown", "`solver='simplex'`", V, "solver must be one of 'auto'", lambda: chain(solver="simplex"))
-refused("solver-loss", "`solver='one-slack', loss='squared_hinge'`", V, "for loss='squared_hinge' use 'block-dual' or 'n-slack'",
+refused("solver-loss", "`solver='one-slack', loss='squared_hinge'`", V, "for loss='squared_hinge' use 'block-dual', 'n-slack'",
         lambda: binary(solver="one-slack", loss="squared_hinge"))
 refused("loss-unknown", "`loss='log'`", V, "loss must be 'hinge' or 'squared_hinge', found 'log'",
         lambda: binary(loss="log"))

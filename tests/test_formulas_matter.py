@@ -20,6 +20,7 @@ SOLVERS = {
     "block-dual": ("block-dual", {}),
     "line-search": ("line-search", {}),
     "bcfw": ("bcfw", {}),
+    "sdm": ("sdm", {}),
 }
 every_solver = pytest.mark.parametrize("way", SOLVERS)
 
@@ -97,10 +98,11 @@ def test_the_dual_variables_share_a_budget_of_C(way, C):
     assert solution.w[0] == pytest.approx(w, rel=0.05)
 
 
+@pytest.mark.parametrize("solver", ["n-slack", "dcd", "dcd-light", "cpd"])
 @pytest.mark.parametrize("C", [0.1, 0.5, 5.0])
-def test_the_squared_hinge_has_no_budget_but_a_quadratic_price(C):
+def test_the_squared_hinge_has_no_budget_but_a_quadratic_price(solver, C):
     # One example, x = 1: ½w² + C (1 − w)²: w = 2C / (1 + 2C), P = C / (1 + 2C).
-    solution = mm.train(mm.models.Binary(), np.ones((1, 1)), [1], C, loss="squared_hinge", tol=1e-9)
+    solution = mm.train(mm.models.Binary(), np.ones((1, 1)), [1], C, solver=solver, loss="squared_hinge", tol=1e-9)
     assert solution.certificate.primal == pytest.approx(C / (1 + 2 * C), rel=1e-8)
     assert solution.certificate.dual == pytest.approx(C / (1 + 2 * C), rel=1e-8)
     assert solution.w[0] == pytest.approx(2 * C / (1 + 2 * C), rel=1e-4)

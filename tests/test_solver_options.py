@@ -8,7 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 from tagging_problem import column, train
 
 import maxmargin as mm
+from maxmargin.solvers import SOLVERS
 
+CELLS = [(name, min(solver.losses)) for name, solver in SOLVERS.items() if solver.has_dual]
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
 
@@ -89,9 +91,9 @@ def test_a_smaller_epsilon_takes_more_iterations_or_planes():
     assert planes[0] < planes[1]
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"])
-def test_tol_bounds_the_relative_gap(solver):
-    loose, tight = train(solver, tol=0.1), train(solver, tol=0.01)
+@pytest.mark.parametrize(("solver", "loss"), CELLS)
+def test_tol_bounds_the_relative_gap(solver, loss):
+    loose, tight = (train(solver, loss=loss, tol=tol) for tol in (0.1, 0.01))
     for solution, tol in ((loose, 0.1), (tight, 0.01)):
         assert solution.certificate.converged
         assert solution.certificate.relative_gap <= tol
@@ -104,31 +106,31 @@ def test_qp_precision_follows_the_violation():
     assert tolerances[1] > 100 * tolerances[-1]
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"])
-def test_max_iter_ends_training_with_a_warning_that_tells_the_gap(solver):
+@pytest.mark.parametrize(("solver", "loss"), CELLS)
+def test_max_iter_ends_training_with_a_warning_that_tells_the_gap(solver, loss):
     with pytest.warns(
         ConvergenceWarning, match=r"max_iter=3 was reached; the relative duality gap is (.+), tol is"
     ) as w:
-        solution = train(solver, max_iter=3, tol=1e-9)
+        solution = train(solver, loss=loss, max_iter=3, tol=1e-9)
     assert len(solution.history) == 3
     assert not solution.certificate.converged
     said = float(str(w[0].message).split("gap is ")[1].split(",")[0])
-    assert said == pytest.approx(solution.certificate.relative_gap, rel=1e-3)
+    assert said == pytest.approx(solution.certificate.relative_gap, rel=6e-3)  # three digits
     assert solution.certificate.gap > 0
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"])
-def test_max_time_ends_training_with_a_warning(solver):
+@pytest.mark.parametrize(("solver", "loss"), CELLS)
+def test_max_time_ends_training_with_a_warning(solver, loss):
     start = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match=r"max_time=0.2 s was reached; the relative duality gap is"):
-        solution = train(solver, max_time=0.2, tol=0.0, max_iter=None, C=10.0)
+        solution = train(solver, loss=loss, max_time=0.2, tol=0.0, max_iter=None, C=10.0)
     assert 0.2 <= time.perf_counter() - start < 5.0
     assert column(solution, "seconds") == sorted(column(solution, "seconds"))
     assert solution.history[-1]["seconds"] >= 0.2
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"])
-def test_the_callback_sees_every_record_and_can_end_training(solver):
+@pytest.mark.parametrize(("solver", "loss"), CELLS)
+def test_the_callback_sees_every_record_and_can_end_training(solver, loss):
     seen = []
 
     def callback(record):
@@ -136,7 +138,7 @@ def test_the_callback_sees_every_record_and_can_end_training(solver):
         return len(seen) == 4
 
     with pytest.warns(ConvergenceWarning, match="the callback asked for an end"):
-        solution = train(solver, callback=callback, tol=1e-9)
+        solution = train(solver, loss=loss, callback=callback, tol=1e-9)
     assert len(seen) == len(solution.history) == 4
     assert [record["dual"] for record in seen] == column(solution, "dual")
 
@@ -169,8 +171,8 @@ def test_stabilization_without_a_cache_is_refused():
         train(solver_options={"stabilization": "line-search", "cache_size": 0})
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "line-search", "bcfw"])
-def test_history_has_the_promised_fields(solver):
+@pytest.mark.parametrize(("solver", "loss"), CELLS)
+def test_history_has_the_promised_fields(solver, loss):
     common = {"iteration", "seconds", "primal", "dual", "gap", "oracle_calls", "planes", "time_oracle"}
     own = {
         "one-slack": {"cuts", "cuts_active", "cuts_added", "cuts_dropped", "qp_tolerance", "from_cache"}
@@ -179,10 +181,12 @@ def test_history_has_the_promised_fields(solver):
         "line-search": {"time_weights"},
         "block-dual": {"blocks", "planes_added", "sweeps", "face_steps", "time_visits", "time_sweeps"},
         "bcfw": {"entries", "moves", "block_gaps", "time_steps", "time_weights"},
+        "sdm": {"planes_added", "planes_dropped", "blocks_moved", "asks_oracle", "violation", "tau", "time_sweeps"},
+        **{key: {"planes_added", "planes_dropped", "violation", "delta"} for key in ("dcd", "dcd-light", "cpd")},
     }
-    solution = train(solver, tol=1e-2)
+    solution = train(solver, loss=loss, tol=1e-2)
     for number, record in enumerate(solution.history):
-        assert common | own[solver] <= set(record)
+        assert common | own.get(solver, set()) <= set(record)
         assert record["iteration"] == number + 1
     assert column(solution, "oracle_calls") == sorted(column(solution, "oracle_calls"))
     # The last primal is evaluated once more, exactly.
@@ -198,11 +202,11 @@ def test_history_has_the_promised_fields(solver):
     [
         (
             {"solver": "one-slack", "loss": "squared_hinge"},
-            r"solver 'one-slack' minimises the hinge loss; for loss='squared_hinge' use 'block-dual' or 'n-slack'",
+            r"solver 'one-slack' minimises the hinge loss; for loss='squared_hinge' use 'block-dual', 'n-slack', 'dcd'",
         ),
         (
             {"solver": "line-search", "loss": "squared_hinge"},
-            r"solver 'line-search' minimises the hinge loss; for loss='squared_hinge' use 'block-dual' or 'n-slack'",
+            r"solver 'line-search' minimises the hinge loss; for loss='squared_hinge' use 'block-dual', 'n-slack', 'dcd'",
         ),
         ({"solver": "simplex"}, r"solver must be one of 'auto', 'block-dual', 'one-slack', .*found 'simplex'"),
         ({"loss": "log"}, r"loss must be 'hinge' or 'squared_hinge', found 'log'"),

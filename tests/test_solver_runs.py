@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from tagging_problem import column, train
 
+from maxmargin.solvers import SOLVERS
+
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
 
@@ -28,11 +30,17 @@ pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
         ("bcfw", {"batch_size": 5}),
         ("n-slack", {}),
         ("block-dual", {}),
+        ("sdm", {}),
+        ("sdm", {"batch_size": 16}),
+        ("dcd", {"batch_size": 16}),
+        ("dcd-light", {}),
+        ("cpd", {}),
     ],
 )
 def test_two_threads_make_the_same_iterates_as_one(solver, options, rescaling):
-    tol = 1e-2 if solver in ("line-search", "bcfw") else 1e-5
-    one, two = (train(solver, rescaling, tol=tol, n_jobs=n, solver_options=options) for n in (1, 2))
+    tol = 1e-5 if solver in ("block-dual", "one-slack", "n-slack") else 1e-2
+    loss = min(SOLVERS[solver].losses)
+    one, two = (train(solver, rescaling, loss=loss, tol=tol, n_jobs=n, solver_options=options) for n in (1, 2))
     for name in ("primal", "dual", "oracle_calls"):
         assert column(one, name) == column(two, name)
     assert np.array_equal(one.w, two.w)
@@ -57,20 +65,20 @@ LONG_TRAINING = """
     # Shells have what they start in the background ignore interrupts, and children inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     warnings.simplefilter("ignore")
-    solver, rescaling, n_jobs = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    solver, rescaling, n_jobs, loss = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
     rng = np.random.default_rng(0)
     lengths = rng.integers(5, 30, size=2000)
     X = [rng.normal(size=(length, 20)) for length in lengths]
     Y = [rng.integers(9, size=length) for length in lengths]
 
     def callback(record):
-        # A sweep of n-slack with its QPs takes many seconds here: it is interrupted in the middle.
-        if record["iteration"] == (1 if solver == "n-slack" else 2):
+        # A sweep of n-slack with its QPs, or of cpd, takes many seconds here: it is interrupted in the middle.
+        if record["iteration"] == (1 if solver in ("n-slack", "cpd") else 2):
             print("started", flush=True)
 
     options = dict(tol=0.0, max_iter=None, max_time=60, n_jobs=n_jobs, callback=callback)
     model = mm.models.Chain(9)
-    solution = mm.train(model, X, Y, 1.0, solver=solver, rescaling=rescaling, **options)
+    solution = mm.train(model, X, Y, 1.0, solver=solver, loss=loss, rescaling=rescaling, **options)
     finished = time.time()
     certificate = solution.certificate
     print(json.dumps({
@@ -96,10 +104,14 @@ LONG_TRAINING = """
         ("block-dual", "margin", 1),
         ("line-search", "margin", 2),
         ("bcfw", "margin", 1),
+        ("sdm", "margin", 1),
+        ("dcd", "slack", 2),
+        ("cpd", "margin", 1),
     ],
 )
 def test_an_interrupt_ends_training_at_once_with_a_usable_solution(solver, rescaling, n_jobs):
     command = [sys.executable, "-c", textwrap.dedent(LONG_TRAINING), solver, rescaling, str(n_jobs)]
+    command.append(min(SOLVERS[solver].losses))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "started\n", process.stderr.read()
         time.sleep(0.4)

@@ -9,12 +9,13 @@ import scipy.sparse as sp
 
 import maxmargin as mm
 from maxmargin._warm_start import origin_of
+from maxmargin.solvers import SOLVERS as ALL_SOLVERS
 from maxmargin.solvers import _cutting_planes, line_search
 
 pytestmark = pytest.mark.core
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack"])
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack", "n-slack", "sdm", "dcd", "dcd-light", "cpd"])
 @pytest.mark.parametrize("options", [{}, {"stabilization": "line-search"}], ids=str)
 def test_a_warm_start_asks_the_oracle_less_and_ends_at_the_same_optimum(solver, options):
     if options and solver != "one-slack":
@@ -22,12 +23,14 @@ def test_a_warm_start_asks_the_oracle_less_and_ends_at_the_same_optimum(solver, 
     rng = np.random.default_rng(1)
     X = [rng.normal(size=(5, 6)) for _ in range(80)]
     Y = [np.argmax(x[:, :3] + 0.5 * rng.normal(size=(5, 3)), axis=1) for x in X]
-    settings = {"solver": solver, "tol": 1e-6, "solver_options": options, "keep_planes": True}
+    tol = 1e-6 if solver in ("block-dual", "one-slack", "n-slack") else 1e-3
+    loss = min(ALL_SOLVERS[solver].losses)
+    settings = {"solver": solver, "loss": loss, "tol": tol, "solver_options": options, "keep_planes": True}
     first = mm.train(mm.models.Chain(3), X, Y, 1.0, **settings)
     for C in (2.0, 0.5, 2.0):  # the same planes serve any number of runs
         cold = mm.train(mm.models.Chain(3), X, Y, C, **settings)
         warm = mm.train(mm.models.Chain(3), X, Y, C, planes=first.planes, **settings)
-        assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=3e-6)
+        assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=3 * tol)
         assert warm.certificate.dual <= cold.certificate.primal * (1 + 1e-9)
         assert warm.certificate.oracle_calls < cold.certificate.oracle_calls
 

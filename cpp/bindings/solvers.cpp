@@ -285,7 +285,7 @@ void bind_working_sets(nb::module_& m) {
         .def("linear_part", &WorkingSets::linear_part, Released())
         .def(
             "weights",
-            [](const WorkingSets& self, Mutable1<double> w) {
+            [](WorkingSets& self, Mutable1<double> w) {
                 check_weights(w.shape(0), self.space());
                 interruptible([&] { self.weights(w.data()); });
             },

@@ -1,6 +1,7 @@
 #include "qp/block_steps.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -65,6 +66,12 @@ std::int64_t ascend_pairs(const double* gram, std::size_t n, double* values, dou
             if (!from_zero) values[k] += step * row(pair.down)[k];
         }
     }
+}
+
+double coordinate_violation(std::size_t n, const double* values, const double* alpha) {
+    double largest = 0.0;
+    for (std::size_t k = 0; k < n; ++k) largest = std::max(largest, alpha[k] > 0.0 ? std::abs(values[k]) : values[k]);
+    return largest;
 }
 
 void ascend_coordinates(const double* gram, std::size_t n, std::span<const std::size_t> order, double* values, double* alpha) {

@@ -17,6 +17,9 @@ double pair_violation(std::size_t n, const double* values, const double* alpha, 
 std::int64_t ascend_pairs(const double* gram, std::size_t n, double* values, double* alpha, double budget, double tolerance,
                           std::int64_t max_steps);
 
+// The largest |F| of what can be moved: planes without mass only upwards. 0 at the optimum.
+double coordinate_violation(std::size_t n, const double* values, const double* alpha);
+
 // Chang and Yih 2013, UpdateWeight for the squared hinge: each α in the given order is set to its best value ≥ 0. The Gram
 // matrix has 1/2C added everywhere, and `values` have Σα/2C taken off.
 void ascend_coordinates(const double* gram, std::size_t n, std::span<const std::size_t> order, double* values, double* alpha);

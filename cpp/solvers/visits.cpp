@@ -178,6 +178,7 @@ bool WorkingSets::joins(const Block& block, const Rule& rule) const {
 
 double WorkingSets::violation(const Block& block, const Rule& rule, double gap) const {
     if (rule.step == Step::pairs) return pair_violation(block.size(), memory_->values.data(), block.alpha.data(), block.budget);
+    if (rule.step == Step::coordinates) return coordinate_violation(block.size(), memory_->values.data(), block.alpha.data());
     return gap / block.budget;
 }
 

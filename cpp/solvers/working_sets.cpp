@@ -74,9 +74,12 @@ double WorkingSets::linear_part() const {
     return sum;
 }
 
-void WorkingSets::weights(double* w) const {
+void WorkingSets::weights(double* w) {
     sum(w);
-    for (const int64_t j : nonnegative_) w[j] = std::max(0.0, w[j]);
+    for (size_t j = 0; j < nonnegative_.size(); ++j) {
+        unclipped_[j] = w[nonnegative_[j]];
+        w[nonnegative_[j]] = std::max(0.0, unclipped_[j]);
+    }
 }
 
 void WorkingSets::sum(double* w) const {

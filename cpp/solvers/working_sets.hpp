@@ -43,7 +43,7 @@ class WorkingSets {
         // A plane that the oracle finds joins if it is worth so much more than what is paid: than the best plane known (exact), than
         // the lowest that carries mass (pairs), than Σα / 2C (coordinates).
         double insert_above = 0.0;
-        // A block is left as it is up to this: gap / C_i (exact), difference of values (pairs).
+        // A block is left as it is up to this: gap / C_i (exact), difference of values (pairs), largest derivative (coordinates).
         double solve_above = 0.0;
         double solve_to = 0.0;
         size_t max_planes = 1 << 30;  // beyond it planes without mass leave, those of least value first
@@ -81,8 +81,9 @@ class WorkingSets {
     double linear_part() const;
     // w = Σ α ψ recomputed from the planes and α, without μ.
     void sum(double* w) const;
-    // The same with μ: negative parts of the non-negative weights cut off.
-    void weights(double* w) const;
+    // The same with μ: negative parts of the non-negative weights cut off. Steps go on from these sums, whatever rounding has
+    // left in those that they moved.
+    void weights(double* w);
 
     // max(0, Δ − w·ψ) over each listed example's planes.
     std::vector<double> slacks(std::span<const int64_t> ids, const double* w) const;

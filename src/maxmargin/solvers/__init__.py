@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from maxmargin.problem import Problem
@@ -10,15 +10,31 @@ from maxmargin.solvers.auto import choose_by_options, choose_by_problem
 from maxmargin.solvers.base import Record, Solver
 from maxmargin.solvers.bcfw import BCFW
 from maxmargin.solvers.block_dual import BlockDual
+from maxmargin.solvers.dcd import CPD, DCD, DCDLight
 from maxmargin.solvers.line_search import LineSearch
 from maxmargin.solvers.mira import Mira
 from maxmargin.solvers.n_slack import NSlack
 from maxmargin.solvers.one_slack import OneSlack
 from maxmargin.solvers.perceptron import Perceptron
+from maxmargin.solvers.sdm import SDM
 from maxmargin.solvers.sgd import SGD
 
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (BlockDual, OneSlack, NSlack, LineSearch, BCFW, Perceptron, Mira, SGD)
+    solver.name: solver
+    for solver in (
+        BlockDual,
+        OneSlack,
+        NSlack,
+        LineSearch,
+        SDM,
+        DCD,
+        DCDLight,
+        CPD,
+        BCFW,
+        Perceptron,
+        Mira,
+        SGD,
+    )
 }
 
 
@@ -56,15 +72,20 @@ def make_solver(
 def _check_objective(chosen: type[Solver], loss: str, rescaling: str) -> None:
     """Refuse a loss or a rescaling that is not the solver's, naming the solvers that would do."""
     if loss not in chosen.losses and (chosen.losses or loss != "hinge"):
-        fitting = " or ".join(f"'{key}'" for key, solver in SOLVERS.items() if loss in solver.losses)
+        fitting = _either(key for key, solver in SOLVERS.items() if loss in solver.losses)
         does = f"minimises the {' and '.join(sorted(chosen.losses))} loss" if chosen.losses else "minimises no loss"
         raise ValueError(f"solver '{chosen.name}' {does}; for loss='{loss}' use {fitting}.")
     if rescaling not in chosen.rescalings:
-        fitting = " or ".join(
-            f"'{key}'" for key, solver in SOLVERS.items() if rescaling in solver.rescalings and loss in solver.losses
+        fitting = _either(
+            key for key, solver in SOLVERS.items() if rescaling in solver.rescalings and loss in solver.losses
         )
         does = "does not rescale slacks" if chosen.losses else "has no slacks to rescale"
         raise ValueError(f"solver '{chosen.name}' {does}; for rescaling='{rescaling}' use {fitting}.")
+
+
+def _either(names: Iterable[str]) -> str:
+    *others, last = (f"'{name}'" for name in names)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def settle_solver(

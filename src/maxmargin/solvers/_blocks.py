@@ -1,15 +1,44 @@
-"""How the dual solvers visit the planes of one example after another."""
+"""What the solvers with dual variables per example share: working sets, the weights they give, and both bounds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
 from maxmargin import _core
-from maxmargin.problem import FloatArray
-from maxmargin.solvers.base import Task
+from maxmargin._parameters import is_integer
+from maxmargin.problem import FloatArray, IntArray
+from maxmargin.solvers._timing import Stopwatch
+from maxmargin.solvers.base import Iterate, Option, Solver, Task
+from maxmargin.weights import DenseWeights
 
 # Conjugate gradients make so many steps where sweeps crawl, doubled each time they do so again.
 _FIRST_STEPS, _MOST_STEPS = 100, 3200
 # Beyond so many weights examples share few of them, sweeps do not crawl, and a step that writes all weights is dear.
 _FEW_WEIGHTS = 65536
+# Planes of an earlier run are swept until their own gap is this share of the dual, or so many times.
+_STARTED_AT = 1e-3
+_STARTING_SWEEPS = 100
+# An estimate of the gap that is off by less than this factor does not delay the end.
+_DOUBT = 0.7
+# A loop that gains no more than the first share of the gap has done what its tolerance lets it do, if that may hide the second.
+_LITTLE = 0.01
+_MATTERS = 0.1
+
+BATCH_SIZE: Option = Option(
+    1,
+    lambda v: is_integer(v, 1),
+    "an integer ≥ 1",
+    "examples searched at the same w; with more than 1, n_jobs threads search them. 1 is the paper's.",
+)
+EVALUATE_EVERY: Option = Option(
+    None,
+    lambda v: v is None or is_integer(v, 1),
+    "an integer ≥ 1 or None",
+    "loops over the oracle between two evaluations of the primal, a pass each. None: where it may end training.",
+)
 
 
 def solved_to(tolerance: float) -> _core.Rule:
@@ -43,3 +72,144 @@ class FaceAscent:
         """Return the steps made since the last call."""
         made, self._n_made = self._n_made, 0
         return made
+
+
+class Blocks:
+    """The planes of all examples with their dual variables, and w.
+
+    Both bounds are those of w = Σ α ψ summed afresh: what many small steps left in it does not count. ``weights`` are that w
+    once a bound was asked for.
+    """
+
+    watched: ClassVar[tuple[str, ...]] = ("oracle", "sweeps", "weights", "primal")
+
+    def __init__(self, task: Task) -> None:
+        problem = task.problem
+        s = problem.sample_weight
+        self.sample_weight: FloatArray = np.ones(problem.n_examples) if s is None else s
+        self.weights: DenseWeights = problem.zero_weights()
+        self.squared = task.loss == "squared_hinge"
+        self.sets = _core.WorkingSets(problem.space, task.C * self.sample_weight, self.squared, problem.nonnegative)
+        self.watch = Stopwatch(*self.watched)
+        self.task = task
+        self.total_budget = task.C * float(self.sample_weight.sum())
+        self._has_moved = False
+        self._ids: IntArray = np.flatnonzero(self.sample_weight > 0.0)
+
+    def visit(self, rule: _core.Rule, *, batch_size: int, precise: bool) -> _core.Sweep:
+        """Ask the oracle for every example, in random order, and move the example's block by the rule."""
+        problem = self.task.problem
+        oracle = problem.oracle(self.weights, precise=precise)
+        order = self.task.rng.permutation(self._ids)
+        with self.watch("oracle"):
+            swept = self.sets.visit(oracle, order, batch_size, rule, self.weights.exact, self._rounded(precise))
+        problem.count_calls(len(order))
+        self._has_moved |= swept.moves > 0
+        return swept
+
+    def sweep(self, rule: _core.Rule, *, precise: bool) -> _core.Sweep:
+        """Move the blocks by the rule, in random order, at the planes they have."""
+        order = self.task.rng.permutation(self._ids)
+        rounded = self._rounded(precise)
+        with self.watch("sweeps"):
+            swept = self.sets.sweep(order, rule, self.weights.exact, rounded)
+        if rounded is None:
+            self.weights.touch()
+        self._has_moved |= swept.moves > 0
+        return swept
+
+    def search_all(self, *, precise: bool) -> tuple[_core.PlaneBatch, float]:
+        """Return the most violated plane of each example, and the primal at w."""
+        problem = self.task.problem
+        self._sum_weights()
+        with self.watch("primal"):
+            batch = problem.separate(problem.all_ids, self.weights, precise=precise)
+            slacks = self.values(batch, problem.all_ids)
+        return batch, self.primal(slacks)
+
+    def primal(self, slacks: FloatArray) -> float:
+        """Return the primal at w, where the slacks are these."""
+        cost = slacks**2 if self.squared else slacks
+        return 0.5 * self.weights.norm2() + self.task.C * float(self.sample_weight @ cost)
+
+    def values(self, batch: _core.PlaneBatch, ids: IntArray) -> FloatArray:
+        """Return H_i at w; a stored plane that is worth more than the oracle's proves it inexact."""
+        problem = self.task.problem
+        values = np.zeros(problem.n_examples)
+        values[batch.examples()] = batch.losses() - problem.space.dots(batch, self.weights.exact)
+        found: FloatArray = np.maximum(values[ids], 0.0)
+        if not problem.can_be_inexact:
+            return found
+        for example in self.sets.exceeding(ids, found, self.weights.exact):
+            problem.report_inexact(int(example))
+        return np.maximum(found, self.sets.slacks(ids, self.weights.exact))
+
+    def dual(self, *, afresh: bool = True) -> float:
+        """Return the dual value of the current α; sweeps in double alone leave a w that is good enough without a fresh sum."""
+        if afresh:
+            self._sum_weights()
+        return self.sets.linear_part() - 0.5 * self.weights.norm2()
+
+    def start_from(self, planes: _core.PlaneBatch) -> None:
+        """Put planes of an earlier run into the working sets, whatever they are worth, and solve for their α block by block."""
+        self.sets.insert(planes, self.weights.exact, -np.inf)
+        for _ in range(_STARTING_SWEEPS):
+            swept = self.sweep(_core.Rule("exact"), precise=True)
+            if swept.gap <= _STARTED_AT * self.dual(afresh=False) or swept.moves == 0 or self.task.is_over:
+                return
+
+    def _rounded(self, precise: bool) -> Any:
+        return None if precise or self.task.problem.always_precise else self.weights.rounded
+
+    def _sum_weights(self) -> None:
+        if not self._has_moved:
+            return
+        with self.watch("weights"):
+            self.sets.weights(self.weights.exact)
+            self.weights.touch()
+        self._has_moved = False
+
+
+class BlockSolver(Solver):
+    """A solver whose loops over the oracle move w: the primal takes a pass of its own, which is made only where it may matter."""
+
+    options: ClassVar[Mapping[str, Option]] = {"batch_size": BATCH_SIZE, "evaluate_every": EVALUATE_EVERY}
+    _blocks: Blocks | None = None
+
+    def planes(self) -> _core.PlaneBatch | None:
+        """Return the planes of all working sets."""
+        return None if self._blocks is None else self._blocks.sets.planes()
+
+    def _start(self, task: Task, planes: Any) -> Blocks:
+        self._blocks = blocks = Blocks(task)
+        self._tol = task.tol
+        self._n_loops, self._factor = 0, 1.0
+        if planes is not None:
+            blocks.start_from(planes)
+        return blocks
+
+    def _is_proof(self, task: Task) -> bool:
+        """Whether a loop that found nothing proves that there is nothing: a float32 search does not."""
+        return self.precise or task.problem.always_precise
+
+    @staticmethod
+    def _is_held_back(gain: float, gap: float, hidden: float) -> bool:
+        """Whether a loop over the oracle gained next to nothing, and what its tolerance may hide of the gap matters."""
+        return gain <= _LITTLE * gap and hidden > _MATTERS * gap
+
+    def _after_loop(self, blocks: Blocks, swept: _core.Sweep, dual: float, *, is_last: bool) -> Iterate:
+        """Return the iterate after a loop over the oracle that left the dual at this value.
+
+        The gaps of the blocks, each at the w of its own visit, add up to an estimate of the gap that is good to a factor. The
+        last evaluation tells which, and the estimate when the next one may find what ``tol`` asks for.
+        """
+        self._n_loops += 1
+        step = Iterate(blocks.weights, is_precise=self.precise, dual=dual, is_last=is_last)
+        every = self.option["evaluate_every"]
+        is_due = self._n_loops % every == 0 if every is not None else self._n_loops & (self._n_loops - 1) == 0
+        expected = _DOUBT * self._factor * swept.gap
+        if is_last or is_due or (self.stops_on_gap and expected <= self._tol * (dual + expected)):
+            _, step.primal = blocks.search_all(precise=self.precise)
+            if swept.gap > 0.0:
+                self._factor = max(step.primal - dual, 0.0) / swept.gap
+        return step

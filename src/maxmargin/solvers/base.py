@@ -188,6 +188,13 @@ class _Best:
         reached = iterate.wanted_gap is not None and self.gap <= iterate.wanted_gap
         return iterate.is_last or reached or (solver.stops_on_gap and self.is_within(task.tol))
 
+    def look_at(self, iterate: Iterate, task: Task) -> None:
+        """Evaluate the primal of a step that did not, and take its point if it is better."""
+        if iterate.primal is None and iterate.weights is not None:
+            iterate.primal = task.problem.primal(iterate.weights, task.C, squared=task.loss == "squared_hinge")
+            iterate.is_precise = True
+            self.update(iterate)
+
     def verify(self, task: Task) -> None:
         """Replace a primal whose planes were found in float32 by the exact one."""
         if self.has_primal and (not self.is_precise or self.primal == np.inf):
@@ -262,6 +269,9 @@ def run(
                 message = f"max_time={max_time:g} s was reached"
                 break
         best.take(solver.result())
+        if message != _RULE_MET and history and solver.has_dual:
+            # Training was cut short: its last point is better than those before it, more often than not.
+            best.look_at(iterate, task)
         best.verify(task)
     except KeyboardInterrupt:
         message = _INTERRUPTED

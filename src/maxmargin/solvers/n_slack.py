@@ -25,10 +25,8 @@ import numpy as np
 from maxmargin import _core
 from maxmargin._parameters import is_integer
 from maxmargin.problem import FloatArray, IntArray
-from maxmargin.solvers._blocks import FaceAscent, solved_to
-from maxmargin.solvers._timing import Stopwatch
+from maxmargin.solvers._blocks import Blocks, FaceAscent, solved_to
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
-from maxmargin.weights import DenseWeights
 
 # Under tol, ε starts at this share of the mean slack at w = 0.
 _FIRST_SHARE = 0.1
@@ -64,19 +62,16 @@ class NSlack(Solver):
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per sweep over the examples."""
-        squared = task.loss == "squared_hinge"
-        self._sweep = sweep = _Sweep(task, squared, self.option)
+        self._sweep = sweep = _Sweep(task, self.option)
         if planes is not None:
-            sweep.start_from(planes)
+            sweep.solve_for(planes)
         epsilon, has_epsilon = self.option["epsilon"], self.option["epsilon"] is not None
 
         while True:
             # The first sweep only looks: it finds how large slacks are at w = 0.
             n_added, is_whole = sweep.visit_all(np.inf if epsilon is None else epsilon, precise=self.precise)
             slacks = sweep.slacks(precise=self.precise)
-            primal = 0.5 * sweep.weights.norm2() + task.C * float(
-                sweep.sample_weight @ (slacks**2 if squared else slacks)
-            )
+            primal = sweep.primal(slacks)
             step = Iterate(sweep.weights, is_precise=self.precise, primal=primal, dual=sweep.dual())
             gap = (primal - sweep.dual()) / sweep.total_budget
             # A sweep that finds nothing asks for the QP at its final precision.
@@ -84,7 +79,7 @@ class NSlack(Solver):
             # A float32 search that finds nothing proves nothing: the next sweep is in double.
             is_proof = self.precise or task.problem.always_precise
             step.is_last = has_epsilon and n_added == 0 and is_whole and is_proof and sweep.is_solved
-            if step.is_last and not squared and gap > (1.0 + 2.0 * _QP_SHARE) * epsilon:
+            if step.is_last and not sweep.squared and gap > (1.0 + 2.0 * _QP_SHARE) * epsilon:
                 # The QP's blocks were each measured at the w of its own visit; here they add up to more.
                 step.is_last = False
                 sweep.qp_share *= 0.3
@@ -103,42 +98,32 @@ class NSlack(Solver):
 
     def planes(self) -> _core.PlaneBatch | None:
         """Return the planes of all working sets."""
-        return None if self._sweep is None else self._sweep.planes()
+        return None if self._sweep is None else self._sweep.sets.planes()
 
 
-class _Sweep:
+class _Sweep(Blocks):
     """The working sets, the weights they give, and one way through the examples."""
 
-    def __init__(self, task: Task, squared: bool, option: dict[str, Any]) -> None:
-        problem = task.problem
-        s = problem.sample_weight
-        self.sample_weight: FloatArray = np.ones(problem.n_examples) if s is None else s
-        self.weights: DenseWeights = problem.zero_weights()
-        self._task = task
-        self._problem = problem
-        self._rng = task.rng
-        self._watch = Stopwatch("oracle", "assembly", "qp")
-        self._sets = _core.WorkingSets(problem.space, task.C * self.sample_weight, squared, problem.nonnegative)
+    watched: ClassVar[tuple[str, ...]] = ("oracle", "assembly", "qp")
+
+    def __init__(self, task: Task, option: dict[str, Any]) -> None:
+        super().__init__(task)
+        self._problem = task.problem
         self._batch_size: int = option["batch_size"]
         self._prune_after: int = option["prune_after"]
-        self.total_budget = task.C * float(self.sample_weight.sum())
         self.mean_violation = 0.0
         self.qp_share = _QP_SHARE
         self.is_solved = True
         self._tolerance: float | None = None
-        self._ascend_face = FaceAscent(task, self._sets)
+        self._ascend_face = FaceAscent(task, self.sets)
         self._n_solved = self._n_dropped = 0
 
-    def start_from(self, planes: _core.PlaneBatch) -> None:
+    def solve_for(self, planes: _core.PlaneBatch) -> None:
         """Put planes of an earlier run into the working sets, whatever they are worth, and solve the QP roughly."""
-        self._sets.insert(planes, self.weights.exact, -np.inf)
+        self.sets.insert(planes, self.weights.exact, -np.inf)
         losses = planes.losses()
         if len(losses):
             self.solve(_FIRST_SHARE * float(losses.mean()))
-
-    def planes(self) -> _core.PlaneBatch:
-        """Return the planes of all working sets."""
-        return self._sets.planes()
 
     def visit_all(self, epsilon: float, *, precise: bool) -> tuple[int, bool]:
         """Ask the oracle for every example; return how many planes joined, and whether time allowed a whole sweep."""
@@ -148,18 +133,18 @@ class _Sweep:
         n_added = n_pending = 0
         n_portions = max(1, problem.n_examples // self._batch_size)
         for ids in np.array_split(problem.all_ids, n_portions):
-            with self._watch("oracle"):
+            with self.watch("oracle"):
                 batch = problem.separate(ids, self.weights, precise=precise)
-            self._slacks[ids] = self._values(batch, ids)
-            with self._watch("assembly"):
-                n_new = self._sets.insert(batch, self.weights.exact, epsilon)
+            self._slacks[ids] = self.values(batch, ids)
+            with self.watch("assembly"):
+                n_new = self.sets.insert(batch, self.weights.exact, epsilon)
             n_added += n_new
             n_pending += n_new
             is_end = ids[-1] + 1 == problem.n_examples
             if n_pending >= self._batch_size and not is_end:
                 self.solve(epsilon)
                 n_pending, self._slacks_hold = 0, False
-            if self._task.is_over and not is_end:
+            if self.task.is_over and not is_end:
                 self._slacks_hold = False
                 return n_added, False
         return n_added, True
@@ -168,20 +153,20 @@ class _Sweep:
         """Return H_i at the current weights: from the last sweep if w stayed the same all the way, else by a pass of its own."""
         if not self._slacks_hold:
             ids = self._problem.all_ids
-            with self._watch("oracle"):
+            with self.watch("oracle"):
                 batch = self._problem.separate(ids, self.weights, precise=precise)
-            self._slacks = self._values(batch, ids)
+            self._slacks = self.values(batch, ids)
         return self._slacks
 
     def solve(self, epsilon: float) -> None:
         """Solve the QP over the working sets as closely as ε or the last violations ask for."""
         self._tolerance = self.qp_share * max(epsilon, self.mean_violation)
-        with self._watch("qp"):
+        with self.watch("qp"):
             self.is_solved = self._ascend(self._tolerance) and self.mean_violation <= epsilon
             # From the planes and α afresh: what many small steps left in w is not in the dual.
-            self._sets.weights(self.weights.exact)
+            self.sets.weights(self.weights.exact)
             self.weights.touch()
-            self._n_dropped += self._sets.prune(self._prune_after)
+            self._n_dropped += self.sets.prune(self._prune_after)
             self._n_solved += 1
 
     def _ascend(self, tolerance: float) -> bool:
@@ -191,13 +176,13 @@ class _Sweep:
         last_moved = np.full(n_examples, -_STAYS_ACTIVE - 1)
         self._ascend_face.restart()
         for k in range(_MAX_ROUNDS):
-            swept = self._sets.sweep(self._rng.permutation(n_examples), solved_to(tolerance), w)
+            swept = self.sets.sweep(self.task.rng.permutation(n_examples), solved_to(tolerance), w)
             if swept.gap <= wanted:
                 return True
             last_moved[swept.moved] = k
             active = np.flatnonzero(last_moved >= k - _STAYS_ACTIVE)
             crawls = not self._sweep_active(active, tolerance, max(_REDUCTION * swept.gap, 0.5 * wanted))
-            if self._task.is_over:
+            if self.task.is_over:
                 return False
             if crawls:
                 self._ascend_face(_REDUCTION * tolerance, w)
@@ -206,39 +191,27 @@ class _Sweep:
     def _sweep_active(self, active: IntArray, tolerance: float, wanted: float) -> bool:
         """Sweep over some examples until their gap is ``wanted``; return whether it is."""
         for _ in range(_ACTIVE_SWEEPS):
-            if self._sets.sweep(self._rng.permutation(active), solved_to(tolerance), self.weights.exact).gap <= wanted:
+            if (
+                self.sets.sweep(self.task.rng.permutation(active), solved_to(tolerance), self.weights.exact).gap
+                <= wanted
+            ):
                 return True
-            if self._task.is_over:
+            if self.task.is_over:
                 break
         return False
-
-    def dual(self) -> float:
-        """Return the dual value of the current α."""
-        return self._sets.linear_part() - 0.5 * self.weights.norm2()
 
     def details(self, n_added: int, epsilon: float | None) -> dict[str, Any]:
         """Return what the history records of the sweep."""
         dropped, self._n_dropped = self._n_dropped, 0
         solved, self._n_solved = self._n_solved, 0
         return {
-            "planes": self._sets.n_planes,
-            "planes_active": self._sets.n_active,
+            "planes": self.sets.n_planes,
+            "planes_active": self.sets.n_active,
             "planes_added": n_added,
             "planes_dropped": dropped,
             "qps": solved,
             "face_steps": self._ascend_face.read(),
             "epsilon": epsilon,
             "qp_tolerance": self._tolerance,
-            **self._watch.read(),
+            **self.watch.read(),
         }
-
-    def _values(self, batch: _core.PlaneBatch, ids: IntArray) -> FloatArray:
-        """Return H_i at the current weights; a stored plane that is worth more than the oracle's proves it inexact."""
-        values = np.zeros(self._problem.n_examples)
-        values[batch.examples()] = batch.losses() - self._problem.space.dots(batch, self.weights.exact)
-        found = np.maximum(values[ids], 0.0)
-        if not self._problem.can_be_inexact:
-            return found
-        for example in self._sets.exceeding(ids, found, self.weights.exact):
-            self._problem.report_inexact(int(example))
-        return np.maximum(found, self._sets.slacks(ids, self.weights.exact))

@@ -1,0 +1,129 @@
+"""The sequential dual method (Balamurugan, Shevade, Sundararajan and Keerthi 2011, Algorithm 3).
+
+    min_w  ½‖w‖² + C Σ_i ξ_i          F_i(y) = Δ_i(y) − w·ψ_i(y) ≤ ξ_i for all outputs y, ξ ≥ 0
+    max_α  C Σ α_i(y) Δ_i(y) − ½‖w‖²  Σ_y α_i(y) = 1 for each i, α ≥ 0, w = C Σ α_i(y) ψ_i(y)
+
+The simplex of one example is moved at a time, over the few outputs V_i that carry mass; V_i = {y_i} at the start. With p the
+largest and q the smallest F of V_i (both with mass, or p just found), pairs exchange
+
+    δ = min((F_p − F_q) / (C ‖ψ_p − ψ_q‖²), α_q),    α_p += δ,    α_q −= δ,    w += C δ (ψ_p − ψ_q)
+
+until F_p − F_q ≤ τ̃ (the paper's equation 4.6 lacks the C). **Type-I** loops ask the oracle for each example's largest F and solve
+the block if max F − min F > τ; **type-II** loops solve the blocks over V_i alone. After κ1 type-I loops, one whose sets are
+still violated by ψ̂ > τ is followed by type-II loops until ψ̂ is half of that or κ2 loops have gone by. Examples are
+permuted in every loop; outputs without mass leave V_i.
+
+The paper stops when a type-I loop changes nothing: no F_i differs by more than τ. With ``epsilon`` given τ is that and training
+ends so. Under ``tol`` τ and τ̃ are where it begins: both are halved each time a type-I loop changes nothing, or next to
+nothing: it raises the dual by less than a hundredth of the gap while blocks that it passed over may hold a tenth of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from maxmargin import _core
+from maxmargin._parameters import is_integer, is_number
+from maxmargin.solvers._blocks import Blocks, BlockSolver
+from maxmargin.solvers.base import EPSILON, Iterate, Option, Task
+
+
+def _tolerance(default: float, meaning: str) -> Option:
+    return Option(default, lambda v: is_number(v) and v > 0, "a positive number", meaning)
+
+
+class SDM(BlockSolver):
+    """One example's simplex at a time; see the module's text."""
+
+    name = "sdm"
+    losses = frozenset({"hinge"})
+    options: ClassVar = {
+        "epsilon": replace(
+            EPSILON,
+            meaning="τ, in units of loss and fixed: stop when a type-I loop changes nothing. τ̃ follows. None: stop on tol.",
+        ),
+        "tau": _tolerance(0.25, "τ to begin with: the difference of values above which type-I loops solve a block"),
+        "tau_inner": _tolerance(0.15, "τ̃ to begin with: the difference of values that blocks are solved to"),
+        "kappa1": Option(
+            10, lambda v: is_integer(v, 0), "an integer ≥ 0", "type-I loops before the first type-II loop"
+        ),
+        "kappa2": Option(
+            5, lambda v: is_integer(v, 1), "an integer ≥ 1", "loops after which a type-I loop comes again"
+        ),
+        "dual_change": Option(
+            None,
+            lambda v: v is None or (is_number(v) and v > 0),
+            "a positive number or None",
+            "stop, too, when the dual has risen by no more than this share of it since the last type-I loop",
+        ),
+        **BlockSolver.options,
+    }
+
+    def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
+        """Yield one iterate per loop, of either type."""
+        tau, tau_inner, epsilon = self.option["tau"], self.option["tau_inner"], self.option["epsilon"]
+        if epsilon is not None:
+            tau, tau_inner = epsilon, tau_inner * (epsilon / tau)
+        kappa1, kappa2 = self.option["kappa1"], self.option["kappa2"]
+        blocks = self._start(task, planes)
+        # The first κ1 loops are there to fill the sets, which planes of an earlier run have done.
+        n_loops, asks_oracle, tau_v = kappa1 if planes is not None else 0, True, 0.0
+
+        while True:
+            if asks_oracle:
+                step, swept = self._type_one(task, blocks, tau, tau_inner)
+                is_optimal = swept.moves == 0
+                # ψ̂ leaves out what the oracle found: it takes a look at the sets alone.
+                psi_max = (
+                    blocks.sweep(_pairs(np.inf, 0.0), precise=self.precise).violation if n_loops >= kappa1 else 0.0
+                )
+            else:
+                # In double: w is then known without a sum over all planes, which takes about as long as the sweep.
+                swept = blocks.sweep(_pairs(tau_inner, tau_inner), precise=True)
+                step = Iterate(blocks.weights, dual=blocks.dual(afresh=False))
+                is_optimal, psi_max = False, swept.violation
+            step.details = _details(blocks, swept, asks_oracle=asks_oracle, violation=psi_max, tau=tau)
+            yield step
+
+            if asks_oracle:
+                # Blocks that are violated by τ at most are C_i τ from their optimum at most.
+                if epsilon is None and self._is_held_back(swept.gain, swept.gap, tau * blocks.total_budget):
+                    tau, tau_inner = 0.5 * tau, 0.5 * tau_inner
+                elif is_optimal:
+                    self.demand_precision()
+                if not is_optimal and n_loops >= kappa1 and psi_max > tau:
+                    asks_oracle, tau_v = False, 0.5 * psi_max
+            elif psi_max < tau_v or (n_loops - kappa1) % kappa2 == 0:
+                asks_oracle = True
+            n_loops += 1
+
+    def _type_one(self, task: Task, blocks: Blocks, tau: float, tau_inner: float) -> tuple[Iterate, _core.Sweep]:
+        swept = blocks.visit(_pairs(tau, tau_inner), batch_size=self.option["batch_size"], precise=self.precise)
+        dual = blocks.dual()
+        is_last = self.option["epsilon"] is not None and swept.moves == 0 and self._is_proof(task)
+        change = self.option["dual_change"]
+        if change is not None:
+            is_last |= dual - self._last_dual <= change * dual
+            self._last_dual = dual
+        return self._after_loop(blocks, swept, dual, is_last=is_last), swept
+
+    _last_dual = -np.inf
+
+
+def _details(blocks: Blocks, swept: _core.Sweep, **own: Any) -> dict[str, Any]:
+    return {
+        "planes": blocks.sets.n_planes,
+        "planes_added": swept.added,
+        "planes_dropped": swept.dropped,
+        "blocks_moved": swept.moves,
+        **own,
+        **blocks.watch.read(),
+    }
+
+
+def _pairs(tau: float, tau_inner: float) -> _core.Rule:
+    return _core.Rule("pairs", insert_above=tau, solve_above=tau, solve_to=tau_inner, drops_empty=True)

@@ -1,0 +1,298 @@
+"""The dual coordinate solvers step by step, against plain Python written from the papers' formulas.
+
+Seen to fail with its formula broken in the core: the pair step without C, UpdateWeight and what joins with 1/C for 1/2C, the dual
+with 1/2C for 1/4C.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from tagging_problem import column, train
+
+from maxmargin import _core
+from maxmargin.solvers import SOLVERS
+
+pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
+
+N_EXAMPLES, N_WEIGHTS, N_OUTPUTS = 6, 4, 2
+C = 0.3
+COORDINATES = ["dcd", "dcd-light", "cpd"]
+NOTHING = np.zeros(0, np.int64)
+
+
+class Examples:
+    """Random planes (Δ, ψ) of each example, two beside the truth's: the working sets and the formulas see the same ones."""
+
+    def __init__(self, seed, squared):
+        rng = np.random.default_rng(seed)
+        self.loss = rng.uniform(0.5, 2.0, size=(N_EXAMPLES, N_OUTPUTS))
+        self.psi = rng.normal(size=(N_EXAMPLES, N_OUTPUTS, N_WEIGHTS))
+        space = _core.VectorSpace(N_EXAMPLES, N_WEIGHTS, "margin")
+        self.sets = _core.WorkingSets(space, np.full(N_EXAMPLES, C), squared, NOTHING)
+        self.core_w = np.zeros(N_WEIGHTS)
+        self.rng = rng
+
+    def most_violated(self, i, w):
+        """Return the best output, or None for the truth."""
+        values = self.loss[i] - self.psi[i] @ w
+        return int(np.argmax(values)) if values.max() > 0.0 else None
+
+    def visit(self, order, rule):
+        """Let the core visit the examples with an oracle that enumerates."""
+
+        def search(ids):
+            batch = _core.PlaneBatch()
+            for i in ids.tolist():
+                y = self.most_violated(i, self.core_w)
+                if y is not None:
+                    batch.add_vector(i, self.loss[i, y], np.arange(N_WEIGHTS, dtype=np.int32), self.psi[i, y])
+            return batch
+
+        return self.sets.visit(_core.CallbackOracle(search), order, 1, rule, self.core_w)
+
+
+# ------------------------------------------------------------------------------------------------------------ sdm
+
+
+class PairSteps:
+    """Balamurugan et al. 2011, Algorithms 2 and 3: α_i in the simplex, w = C Σ α ψ. The truth is output −1: Δ = 0, ψ = 0."""
+
+    def __init__(self, examples):
+        self.examples = examples
+        self.w = np.zeros(N_WEIGHTS)
+        self.alpha = [{-1: 1.0} for _ in range(N_EXAMPLES)]
+
+    def psi(self, i, y):
+        return np.zeros(N_WEIGHTS) if y == -1 else self.examples.psi[i, y]
+
+    def F(self, i, y):
+        return 0.0 if y == -1 else self.examples.loss[i, y] - self.w @ self.examples.psi[i, y]
+
+    def solve(self, i, tau_inner):
+        alpha = self.alpha[i]
+        # The truth is always a choice, with or without mass.
+        alpha.setdefault(-1, 0.0)
+        while True:
+            p = max(alpha, key=lambda y: self.F(i, y))
+            q = min((y for y in alpha if alpha[y] > 0.0), key=lambda y: self.F(i, y))
+            if self.F(i, p) - self.F(i, q) <= tau_inner:
+                break
+            difference = self.psi(i, p) - self.psi(i, q)
+            step = np.clip((self.F(i, p) - self.F(i, q)) / (C * difference @ difference), -alpha[p], alpha[q])
+            alpha[p] += step
+            alpha[q] -= step
+            self.w = self.w + C * step * difference
+        self.alpha[i] = {y: a for y, a in alpha.items() if a > 0.0}
+
+    def type_one(self, order, tau, tau_inner):
+        for i in order:
+            y = self.examples.most_violated(i, self.w)
+            y = -1 if y is None else y
+            if self.F(i, y) - min(self.F(i, z) for z in self.alpha[i]) > tau:
+                self.alpha[i].setdefault(y, 0.0)
+                self.solve(i, tau_inner)
+
+    def type_two(self, order, tau_inner):
+        for i in order:
+            self.solve(i, tau_inner)
+
+    def dual(self):
+        linear = sum(
+            a * self.examples.loss[i, y] for i in range(N_EXAMPLES) for y, a in self.alpha[i].items() if y >= 0
+        )
+        return C * linear - 0.5 * self.w @ self.w
+
+    def n_planes(self):
+        return sum(y >= 0 for alpha in self.alpha for y in alpha)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sdm_makes_the_steps_of_the_paper(seed):
+    examples = Examples(seed, squared=False)
+    paper, tau, tau_inner = PairSteps(examples), 0.25, 0.15
+    for _ in range(6):
+        order = examples.rng.permutation(N_EXAMPLES)
+        rule = _core.Rule("pairs", insert_above=tau, solve_above=tau, solve_to=tau_inner, drops_empty=True)
+        examples.visit(order, rule)
+        paper.type_one(order, tau, tau_inner)
+        assert examples.core_w == pytest.approx(paper.w, abs=1e-9)
+        order = examples.rng.permutation(N_EXAMPLES)
+        rule = _core.Rule("pairs", solve_above=tau_inner, solve_to=tau_inner, drops_empty=True)
+        examples.sets.sweep(order, rule, examples.core_w)
+        paper.type_two(order, tau_inner)
+        assert examples.core_w == pytest.approx(paper.w, abs=1e-9)
+        assert examples.sets.linear_part() - 0.5 * paper.w @ paper.w == pytest.approx(paper.dual(), abs=1e-9)
+        # Planes without mass have left.
+        assert examples.sets.n_planes == paper.n_planes() == examples.sets.n_active
+        tau, tau_inner = 0.5 * tau, 0.5 * tau_inner
+
+
+@pytest.mark.parametrize("options", [{}, {"kappa1": 3, "kappa2": 4}, {"kappa1": 0, "kappa2": 1}], ids=str)
+@pytest.mark.parametrize("epsilon", [None, 0.005])
+def test_sdm_alternates_its_loops_as_the_paper_says(options, epsilon):
+    history = train("sdm", tol=1e-4, solver_options={"epsilon": epsilon, **options}).history
+    kappa1, kappa2 = options.get("kappa1", 10), options.get("kappa2", 5)
+    assert len(history) > 2 * (kappa1 + kappa2)
+    asks_oracle, tau_v = True, 0.0
+    for n_loops, (record, following) in enumerate(zip(history, [*history[1:], None], strict=True)):
+        assert record["asks_oracle"] == asks_oracle
+        if following is None:
+            break
+        if asks_oracle:
+            if record["blocks_moved"] > 0 and n_loops >= kappa1 and record["violation"] > following["tau"]:
+                asks_oracle, tau_v = False, 0.5 * record["violation"]
+        elif record["violation"] < tau_v or (n_loops - kappa1) % kappa2 == 0:
+            asks_oracle = True
+    assert {record["asks_oracle"] for record in history} == {True, False}
+    assert history[-1]["asks_oracle"], "only the oracle can end training"
+
+
+def test_epsilon_of_sdm_fixes_tau_and_ends_where_a_loop_changes_nothing():
+    tau = 0.05
+    solution = train("sdm", solver_options={"epsilon": tau})
+    assert solution.certificate.converged
+    assert set(column(solution, "tau")) == {tau}
+    moved = [record["blocks_moved"] for record in solution.history if record["asks_oracle"]]
+    assert moved[-1] == 0
+    assert 0 not in moved[:-1]
+    # No block is further from its optimum than C τ.
+    assert 0.0 < solution.certificate.gap <= 0.05 * 120 * tau * (1 + 1e-9)
+
+
+def test_tol_halves_tau_from_the_published_one():
+    taus = np.array(column(train("sdm", tol=1e-6), "tau"))
+    assert taus[0] == 0.25
+    assert set(taus[1:] / taus[:-1]) == {1.0, 0.5}
+
+
+def test_a_small_change_of_the_dual_can_end_sdm():
+    short, long = (train("sdm", tol=1e-6, solver_options={"dual_change": change}) for change in (1e-3, None))
+    assert short.certificate.converged
+    assert len(short.history) < len(long.history)
+    duals = [record["dual"] for record in short.history if record["asks_oracle"]]
+    assert duals[-1] - duals[-2] <= 1e-3 * duals[-1]
+    assert all(b - a > 1e-3 * b for a, b in itertools.pairwise(duals[:-1]))
+
+
+# ---------------------------------------------------------------------------------------------------- dcd and kin
+
+
+class UpdateWeight:
+    """Chang and Yih 2013, Algorithms 1 and 2. Of two outputs the newest comes first, which leaves no order to chance."""
+
+    def __init__(self, examples):
+        self.examples = examples
+        self.w = np.zeros(N_WEIGHTS)
+        self.alpha = [{} for _ in range(N_EXAMPLES)]
+
+    def violation(self, i, y):
+        plane = self.examples.loss[i, y] - self.w @ self.examples.psi[i, y]
+        return plane - sum(self.alpha[i].values()) / (2 * C)
+
+    def update(self, i):
+        alpha = self.alpha[i]
+        for y in reversed(list(alpha)):
+            psi = self.examples.psi[i, y]
+            after = max(alpha[y] + self.violation(i, y) / (psi @ psi + 1 / (2 * C)), 0.0)
+            self.w = self.w + (after - alpha[y]) * psi
+            alpha[y] = after
+        self.alpha[i] = {y: a for y, a in alpha.items() if a > 0.0}
+
+    def epoch(self, order, delta):
+        for i in order:
+            y = self.examples.most_violated(i, self.w)
+            if y is not None and y not in self.alpha[i] and self.violation(i, y) >= delta:
+                self.alpha[i][y] = 0.0
+            self.update(i)
+
+    def dual(self):
+        total = -0.5 * self.w @ self.w
+        for i, alpha in enumerate(self.alpha):
+            total += sum(a * self.examples.loss[i, y] for y, a in alpha.items()) - sum(alpha.values()) ** 2 / (4 * C)
+        return total
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_coordinate_descent_makes_the_steps_of_the_paper(seed):
+    examples = Examples(seed, squared=True)
+    paper, delta = UpdateWeight(examples), 0.1
+    for _ in range(6):
+        order = examples.rng.permutation(N_EXAMPLES)
+        examples.visit(order, _core.Rule("coordinates", insert_above=delta, drops_empty=True))
+        paper.epoch(order, delta)
+        assert examples.core_w == pytest.approx(paper.w, abs=1e-9)
+        order = examples.rng.permutation(N_EXAMPLES)
+        examples.sets.sweep(order, _core.Rule("coordinates", drops_empty=True), examples.core_w)
+        for i in order:
+            paper.update(i)
+        assert examples.core_w == pytest.approx(paper.w, abs=1e-9)
+        assert examples.sets.n_planes == sum(map(len, paper.alpha)) == examples.sets.n_active
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_dual_of_the_squared_hinge_takes_off_a_quarter_of_the_square_over_C(seed):
+    examples = Examples(seed, squared=True)
+    paper = UpdateWeight(examples)
+    for _ in range(3):
+        order = examples.rng.permutation(N_EXAMPLES)
+        examples.visit(order, _core.Rule("coordinates", insert_above=0.1, drops_empty=True))
+        paper.epoch(order, 0.1)
+    assert examples.sets.linear_part() - 0.5 * paper.w @ paper.w == pytest.approx(paper.dual(), abs=1e-9)
+
+
+def test_dcd_without_inner_sweeps_is_dcd_light():
+    one = train("dcd", loss="squared_hinge", tol=1e-2, solver_options={"inner_sweeps": 0})
+    other = train("dcd-light", loss="squared_hinge", tol=1e-2)
+    assert np.array_equal(one.w, other.w)
+    assert sum(column(one, "time_sweeps")) == 0.0
+    five = train("dcd", loss="squared_hinge", tol=1e-2)
+    assert sum(column(five, "time_sweeps")) > 0.0
+    assert five.certificate.oracle_calls < one.certificate.oracle_calls
+
+
+@pytest.mark.parametrize("solver", COORDINATES)
+def test_epsilon_of_coordinate_descent_fixes_delta_and_ends_where_nothing_is_violated_by_more(solver):
+    solution = train(solver, loss="squared_hinge", solver_options={"epsilon": 0.1})
+    assert solution.certificate.converged
+    assert set(column(solution, "delta")) == {0.1}
+    for record in solution.history[:-1]:
+        assert record["planes_added"] > 0 or record["violation"] > 0.1
+    assert solution.history[-1]["planes_added"] == 0
+    assert solution.history[-1]["violation"] <= 0.1
+
+
+@pytest.mark.parametrize("solver", COORDINATES)
+def test_tol_halves_delta_from_where_it_begins(solver):
+    deltas = np.array(column(train(solver, loss="squared_hinge", tol=1e-4, solver_options={"delta": 0.8}), "delta"))
+    assert deltas[0] == 0.8
+    assert set(deltas[1:] / deltas[:-1]) == {1.0, 0.5}
+
+
+# -------------------------------------------------------------------------------------------------- the primal
+
+
+@pytest.mark.parametrize("solver", ["sdm", "dcd", "dcd-light"])
+def test_the_primal_takes_a_pass_only_where_it_may_matter(solver):
+    loss = min(SOLVERS[solver].losses)
+    seldom, always = (train(solver, loss=loss, tol=1e-3, solver_options={"evaluate_every": k}) for k in (None, 1))
+    loops = [record for record in always.history if record.get("asks_oracle", True)]
+    assert always.history[-1]["oracle_calls"] == 2 * 120 * len(loops)
+    loops = [record for record in seldom.history if record.get("asks_oracle", True)]
+    assert seldom.history[-1]["oracle_calls"] < 1.5 * 120 * len(loops)
+    # Evaluating changes nothing else, and the estimate ends training at most a few loops late.
+    n = min(len(seldom.history), len(always.history))
+    assert column(seldom, "dual")[:n] == column(always, "dual")[:n]
+    assert len(always.history) <= len(seldom.history) <= 1.2 * len(always.history)
+
+
+@pytest.mark.parametrize("solver", ["sdm", "dcd", "dcd-light"])
+def test_a_training_cut_short_returns_its_last_point(solver):
+    loss = min(SOLVERS[solver].losses)
+    with pytest.warns(match="max_iter=7 was reached"):
+        # Seven is no loop after which the primal is evaluated.
+        seldom = train(solver, loss=loss, tol=1e-9, max_iter=7)
+    with pytest.warns(match="max_iter=7 was reached"):
+        always = train(solver, loss=loss, tol=1e-9, max_iter=7, solver_options={"evaluate_every": 1})
+    assert np.array_equal(seldom.w, always.w)
+    assert seldom.certificate.primal == pytest.approx(always.certificate.primal, rel=1e-12)
