@@ -47,10 +47,13 @@ def choose_by_options(solvers: Mapping[str, Any], loss: str, options: Mapping[st
 
 
 def choose_by_problem(choice: Choice, problem: Problem, loss: str) -> Choice:
-    """Return the choice for this problem: cuts where the planes of all examples would not fit in memory."""
+    """Return the choice for this problem: cuts where it is small, or where the planes of all examples would not fit in memory."""
     ids = problem.all_ids[:_PROBED]
     if choice.solver != "block-dual" or len(ids) == 0:
         return choice
+    if loss == "hinge" and problem.is_small and not choice.options:
+        reason = "a pass costs next to nothing, and cuts depend neither on chance nor on the order of the examples"
+        return _with_defaults(Choice("one-slack", reason, {}))
     start = time.perf_counter()
     found = problem.separate(ids, problem.zero_weights(), precise=True)
     seconds = (time.perf_counter() - start) / len(ids)
