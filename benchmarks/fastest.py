@@ -16,7 +16,6 @@ import argparse
 import os
 import tempfile
 import time
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +152,11 @@ def main() -> None:
         measured = in_fresh_process(crfsuite, algorithm, parameters)
         rows.append({"what": name, **measured.result, "peak MB": measured.peak_memory / 1e6})
         print(rows[-1], flush=True)
-    print(write_table("fastest", rows, "CoNLL-2000 in SVM-hmm's features, hinge loss, C' = 1000, one thread; CPU seconds."))
+    print(
+        write_table(
+            "fastest", rows, "CoNLL-2000 in SVM-hmm's features, hinge loss, C' = 1000, one thread; CPU seconds."
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ double LinearSpace::combine(int32_t example, Code inside, Span span, Code outsid
 void LinearSpace::cover(int32_t example, Span span, PlaneParts& planes) const {
     const int64_t first = structure_->rows(example).begin;
     planes.keeps_rows = true;
-    for (int64_t t = span.begin; t < span.end; ++t) planes.slot_of(first + t);
+    for (int64_t t = span.begin; t < span.end; ++t) planes.cover(first + t);
 }
 
 bool LinearSpace::search_within(int32_t example, Span span, const PlaneParts& planes, WeightsView w, PlaneScratch& scratch,
@@ -82,18 +82,18 @@ bool LinearSpace::search_within_any(int32_t example, Span span, const PlaneParts
     return true;
 }
 
-void LinearSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out, int64_t next_row) const {
+void LinearSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out, int64_t next_row, bool all_rows) const {
     auto& memory = static_cast<Scratch&>(scratch);
-    if (w.rounded) dots_any(planes, w.rounded, memory.scores32, out, next_row);
-    else dots_any(planes, w.exact, memory.scores64, out, next_row);
+    if (w.rounded) dots_any(planes, w.rounded, memory.scores32, out, next_row, all_rows);
+    else dots_any(planes, w.exact, memory.scores64, out, next_row, all_rows);
 }
 
 template <class Scalar>
-void LinearSpace::dots_any(const PlaneParts& planes, const Scalar* w, std::vector<Scalar>& scores, double* out, int64_t next_row) const {
+void LinearSpace::dots_any(const PlaneParts& planes, const Scalar* w, std::vector<Scalar>& scores, double* out, int64_t next_row, bool all_rows) const {
     // Each row is scored once however many planes share it.
-    const bool whole_rows = stride_ <= widest_whole_row;
+    const bool whole_rows = all_rows || stride_ <= widest_whole_row;
     if (whole_rows) {
-        const auto n_rows = static_cast<int64_t>(planes.rows.size());
+        const auto n_rows = static_cast<int64_t>(all_rows ? planes.rows.size() : planes.n_used_rows);
         scores.resize(n_rows * stride_);
         score_rows(ScoreTask<Scalar>{&features_, planes.rows.data(), 0, n_rows, w, stride_, scores.data(), next_row});
     }

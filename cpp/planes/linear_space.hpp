@@ -46,7 +46,7 @@ class LinearSpace final : public PlaneSpace {
 
     using PlaneSpace::add, PlaneSpace::dots, PlaneSpace::inner;
     void write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const override;
-    void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out, int64_t next_row = -1) const override;
+    void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out, int64_t next_row = -1, bool all_rows = false) const override;
     void add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch& scratch) const override;
     void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const override;
 
@@ -90,7 +90,7 @@ class LinearSpace final : public PlaneSpace {
     template <class Scalar>
     ReducedCut sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const;
     template <class Scalar>
-    void dots_any(const PlaneParts& planes, const Scalar* w, std::vector<Scalar>& scores, double* out, int64_t next_row = -1) const;
+    void dots_any(const PlaneParts& planes, const Scalar* w, std::vector<Scalar>& scores, double* out, int64_t next_row = -1, bool all_rows = false) const;
     template <class Scalar>
     bool search_within_any(int32_t example, Span span, const PlaneParts& planes, const Scalar* w, const std::vector<Scalar>& scores,
                            PassMemory<Scalar>& memory, std::vector<int32_t>& code, double& loss, double& product) const;

@@ -6,6 +6,12 @@
 namespace maxmargin {
 
 int32_t PlaneParts::slot_of(int64_t row) {
+    const int32_t slot = find_or_add(row);
+    n_used_rows = std::max(n_used_rows, static_cast<size_t>(slot) + 1);
+    return slot;
+}
+
+int32_t PlaneParts::find_or_add(int64_t row) {
     const auto n = static_cast<int32_t>(rows.size());
     for (int32_t k = 0; k < n && row <= highest_row_; ++k) {
         const int32_t slot = last_slot_ + k < n ? last_slot_ + k : last_slot_ + k - n;
@@ -22,6 +28,7 @@ void PlaneParts::pop(size_t n_rows) {
     nodes.resize(end.node);
     weights.resize(end.weight);
     if (!keeps_rows) rows.resize(n_rows);
+    n_used_rows = std::min(n_used_rows, rows.size());
     last_slot_ = 0;
 }
 
@@ -29,14 +36,14 @@ void PlaneParts::erase(const std::vector<bool>& drop) {
     PlaneParts kept;
     kept.keeps_rows = keeps_rows;
     kept.labels_per_row = labels_per_row;
-    if (keeps_rows)
-        for (const int64_t row : rows) kept.slot_of(row);
     for (size_t p = 0; p < size(); ++p) {
         if (drop[p]) continue;
         for (const NodeTerm& term : nodes_of(p)) kept.nodes.push_back({kept.slot_of(rows[term.slot]), term.label, term.coefficient});
         kept.weights.insert(kept.weights.end(), weights_of(p).begin(), weights_of(p).end());
         kept.close_plane();
     }
+    if (keeps_rows)
+        for (const int64_t row : rows) kept.cover(row);
     *this = std::move(kept);
 }
 
@@ -48,6 +55,7 @@ void PlaneParts::clear() {
     labels_per_row = 2;
     last_slot_ = 0;
     highest_row_ = -1;
+    n_used_rows = 0;
 }
 
 }  // namespace maxmargin

@@ -26,6 +26,7 @@ struct PlaneParts {
         uint32_t node = 0, weight = 0;
     };
     std::vector<int64_t> rows;  // each once
+    size_t n_used_rows = 0;     // the first ones: planes need no row beyond them
     bool keeps_rows = false;    // also those that no plane needs any more
     int32_t labels_per_row = 2; // that one plane may have: the truth's and another, more where a plane is a sum of several
     std::vector<NodeTerm> nodes;
@@ -36,7 +37,10 @@ struct PlaneParts {
     End begin(size_t plane) const { return plane == 0 ? End{} : ends[plane - 1]; }
     std::span<const NodeTerm> nodes_of(size_t plane) const { return {nodes.data() + begin(plane).node, nodes.data() + ends[plane].node}; }
     std::span<const WeightTerm> weights_of(size_t plane) const { return {weights.data() + begin(plane).weight, weights.data() + ends[plane].weight}; }
+    // The slot of a row that a plane needs.
     int32_t slot_of(int64_t row);
+    // Makes a row one of the rows, whether or not a plane needs it.
+    void cover(int64_t row) { find_or_add(row); }
     void close_plane() { ends.push_back({static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(weights.size())}); }
     // Forgets the last plane, which brought the rows from n_rows on.
     void pop(size_t n_rows);
@@ -45,6 +49,8 @@ struct PlaneParts {
     void clear();
 
   private:
+    int32_t find_or_add(int64_t row);
+
     int32_t last_slot_ = 0;  // terms of one row mostly follow each other, and rows each other from plane to plane
     int64_t highest_row_ = -1;
 };

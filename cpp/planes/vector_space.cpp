@@ -37,7 +37,7 @@ void VectorSpace::write(int32_t, Code code, double loss, PlaneParts& planes, Pla
     planes.close_plane();
 }
 
-void VectorSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch&, double* out, int64_t) const {
+void VectorSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch&, double* out, int64_t, bool) const {
     for (size_t p = 0; p < planes.size(); ++p) {
         double sum = 0.0;
         for (const WeightTerm& term : planes.weights_of(p))

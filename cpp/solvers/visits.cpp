@@ -116,9 +116,10 @@ void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& ru
     if (candidate && block.has(candidate->code, candidate->loss)) candidate = nullptr;
     const size_t n_rows = block.parts.rows.size();
     if (candidate) space_->write(block.example, candidate->code, candidate->loss, block.parts, *memory.scratch);
-    value_block(block, w, candidate, next_row);
+    const bool searches = by_components_ && rule.searches;
+    value_block(block, w, candidate, next_row, searches);
     Candidate local;
-    if (by_components_ && rule.searches && find_within(block, w, local)) candidate = &local;
+    if (searches && find_within(block, w, local)) candidate = &local;
     const double gap = block_gap(memory.values, block.alpha, block.budget, squared_);
     result.gap += gap;
     if (std::any_of(memory.values.begin(), memory.values.end(), [](double value) { return value > 0.0; })) note(result.paying, block.example);

@@ -24,11 +24,11 @@ WorkingSets::WorkingSets(std::shared_ptr<const PlaneSpace> space, std::vector<do
 
 WorkingSets::~WorkingSets() = default;
 
-void WorkingSets::value_block(const Block& block, WeightsView w, const Candidate* candidate, int64_t next_row) const {
+void WorkingSets::value_block(const Block& block, WeightsView w, const Candidate* candidate, int64_t next_row, bool all_rows) const {
     std::vector<double>& values = memory_->values;
     values.resize(block.parts.size());
     if (values.empty() && block.parts.rows.empty()) return;
-    space_->dots(block.parts, w, *memory_->scratch, values.data(), next_row);
+    space_->dots(block.parts, w, *memory_->scratch, values.data(), next_row, all_rows);
     const double taken = shift(block);
     for (size_t p = 0; p < block.size(); ++p) values[p] = block.entries[p].loss - values[p] - taken;
     if (candidate) values.back() = candidate->loss - values.back() - taken;

@@ -114,7 +114,7 @@ class WorkingSets {
     double shift(const Block& block) const { return squared_ ? block.total() / (2.0 * block.budget) : 0.0; }
     // memory.values[p] = the derivative of the dual with respect to α_p: Δ − w·ψ, less Σα / 2C for the squared hinge. A candidate,
     // already written out behind the block's planes, comes last.
-    void value_block(const Block& block, WeightsView w, const Candidate* candidate = nullptr, int64_t next_row = -1) const;
+    void value_block(const Block& block, WeightsView w, const Candidate* candidate = nullptr, int64_t next_row = -1, bool all_rows = false) const;
     // Calls use(block, candidate) for the blocks that a plane of the example belongs to, each with its share of the plane, after
     // making or merging blocks for it.
     template <class Use>

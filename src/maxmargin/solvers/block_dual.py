@@ -42,6 +42,8 @@ from maxmargin.weights import DenseWeights
 _TOLERANCE_SHARE = 0.15
 # The first pass, whose w is 0, asks the oracle for so many examples at a time: later ones profit from what these changed.
 _FIRST_BATCH = 64
+# Or, where searching an example costs as much as reading so many rows, in so many batches.
+_DEAR, _FEW_BATCHES = 400.0, 8
 # A block that did not move at its last visit waits for the next pass.
 _PATIENCE = 1
 # Sweeps search their stretches while more than this share of the visits finds a plane.
@@ -105,12 +107,9 @@ class _Blocks:
         self._task, self._problem, self._rng = task, problem, task.rng
         self._weighted = np.flatnonzero(self._s > 0.0)
         self._weights: DenseWeights = problem.zero_weights()
+        self._by_components = not self._squared and problem.space.has_components
         self._sets = _core.WorkingSets(
-            problem.space,
-            task.C * self._s,
-            self._squared,
-            problem.nonnegative,
-            not self._squared and problem.space.has_components,
+            problem.space, task.C * self._s, self._squared, problem.nonnegative, self._by_components
         )
         self._max_planes: int = option["max_planes"]
         self._sweeps: int | None = option["sweeps"]
@@ -147,7 +146,10 @@ class _Blocks:
     def first_pass(self) -> None:
         """Visit all examples at the w that those before them left."""
         oracle = self._problem.oracle(self._weights, precise=False)
-        batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
+        n = self._problem.n_examples
+        # Searches in Python are dear, and several processes share a batch: few large ones.
+        is_dear = self._problem.search_work > _DEAR * n
+        batch_size = max(1, n // _FEW_BATCHES if is_dear else min(_FIRST_BATCH, n // _FIRST_BATCH))
         self._visit(oracle, batch_size, precise=False)
         self._problem.count_calls(len(self._weighted))
 
@@ -203,10 +205,10 @@ class _Blocks:
 
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
         self._gain, self._work = 0.0, self._problem.search_work
+        # Where visits search, planes without mass leave before the sweeps, which would only value them: they are found again.
+        rule = self._rule(searches=True, drops=self._by_components)
         with self._watch("visits"):
-            swept = self._sets.visit(
-                oracle, self._permutation(), batch_size, self._rule(searches=True), *self._moving(precise)
-            )
+            swept = self._sets.visit(oracle, self._permutation(), batch_size, rule, *self._moving(precise))
         self._count(swept)
         # The mean gap of a block, per unit of its budget.
         self._tolerance = (
@@ -218,7 +220,7 @@ class _Blocks:
         self._work += swept.work
         self._n_added += swept.added
 
-    def _rule(self, *, searches: bool, patience: int | None = _PATIENCE) -> _core.Rule:
+    def _rule(self, *, searches: bool, patience: int | None = _PATIENCE, drops: bool = False) -> _core.Rule:
         return _core.Rule(
             "exact",
             solve_above=self._tolerance,
@@ -226,6 +228,7 @@ class _Blocks:
             max_planes=self._max_planes,
             searches=searches,
             patience=patience,
+            drops_empty=drops,
         )
 
     def _moving(self, precise: bool) -> tuple[FloatArray, Any]:

@@ -21,7 +21,6 @@ the dual by less than a hundredth of the gap while planes that it passed over ma
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -30,7 +29,6 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer, is_number
-from maxmargin.problem import IntArray
 from maxmargin.solvers._blocks import Blocks, BlockSolver
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Task
 
@@ -133,7 +131,7 @@ class CPD(_DualCoordinateDescent):
             found, primal = blocks.search_all(precise=self.precise)
             dual = blocks.dual()
             step = Iterate(blocks.weights, primal=primal, is_precise=self.precise, dual=dual)
-            answers = _core.CallbackOracle(functools.partial(_found_already, found))
+            answers = _core.FoundPlanes(task.problem.space, found)
             # Nothing is violated by more than infinity: the planes join, w stays.
             swept = blocks.sets.visit(answers, ids, len(ids), self._update_weight(delta, np.inf), blocks.weights.exact)
             step.is_last = self._ends(swept, delta, task)
@@ -148,10 +146,6 @@ class CPD(_DualCoordinateDescent):
         for _ in range(_MOST_SWEEPS):
             if blocks.sweep(self._update_weight(0.0), precise=self.precise).gap <= wanted or task.is_over:
                 return
-
-
-def _found_already(found: _core.PlaneBatch, ids: IntArray) -> _core.PlaneBatch:
-    return found
 
 
 def _details(blocks: Blocks, swept: _core.Sweep, delta: float) -> dict[str, Any]:
