@@ -43,7 +43,7 @@ class Setting:
         """One pass; return what it asked: the examples, the w it was at, and the planes found."""
         asked = []
 
-        def search(ids):
+        def search(ids, scale):
             batch = self.problem.separate(ids, self.weights, precise=True)
             asked.append((ids.tolist(), self.weights.exact.copy(), batch))
             return batch
@@ -184,7 +184,7 @@ def test_an_example_that_is_satisfied_goes_back_to_the_truth():
     core = _core.FrankWolfe(space, np.ones(1), np.zeros(0, np.int64))
     answers = [(1.0, [1.0]), None]
 
-    def search(ids):
+    def search(ids, scale):
         batch, answer = _core.PlaneBatch(), answers.pop(0)
         if answer:
             batch.add_vector(0, answer[0], np.array([0], np.int32), np.array(answer[1]))

@@ -41,7 +41,7 @@ class Examples:
     def visit(self, order, rule):
         """Let the core visit the examples with an oracle that enumerates."""
 
-        def search(ids):
+        def search(ids, scale):
             batch = _core.PlaneBatch()
             for i in ids.tolist():
                 y = self.most_violated(i, self.core_w)
