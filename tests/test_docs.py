@@ -83,7 +83,7 @@ def test_every_history_field_is_explained_and_no_other(solver):
         for field in re.findall(r"`(\w+)`", fields)
     }
     X, y = np.eye(3), [0, 1, 2]
-    loss = min(SOLVERS[solver].losses)
+    loss = min(SOLVERS[solver].losses, default="hinge")
     solution = mm.train(mm.models.Multiclass(3), X, y, C=1.0, solver=solver, loss=loss, tol=0.05)
     assert set(solution.history[-1]) == explained
 

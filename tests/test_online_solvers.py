@@ -557,7 +557,7 @@ class Predicting(Classes):
         ),
         (
             {"solver": "sgd", "rescaling": "slack"},
-            r"solver 'sgd' does not rescale slacks; for rescaling='slack' use .*'one-slack' or 'n-slack'",
+            r"solver 'sgd' does not rescale slacks; for rescaling='slack' use 'block-dual', 'one-slack', .*or 'bcfw'",
         ),
         (
             {"solver": "mira", "rescaling": "slack"},

@@ -42,8 +42,8 @@ from maxmargin.weights import DenseWeights
 _TOLERANCE_SHARE = 0.15
 # The first pass, whose w is 0, asks the oracle for so many examples at a time: later ones profit from what these changed.
 _FIRST_BATCH = 64
-# Or, where searching an example costs as much as reading so many rows, in so many batches.
-_DEAR, _FEW_BATCHES = 400.0, 8
+# Where searching an example costs as much as reading so many rows, there is no such pass: the first one evaluates w = 0.
+_DEAR = 400.0
 # A block that did not move at its last visit waits for the next pass.
 _PATIENCE = 1
 # Sweeps search their stretches while more than this share of the visits finds a plane.
@@ -80,9 +80,8 @@ class BlockDual(Solver):
         self._blocks = blocks = _Blocks(task, self.option)
         if planes is not None:
             blocks.start_from(planes)
-        else:
+        elif not blocks.searches_are_dear:
             blocks.first_pass()
-        blocks.sweep(precise=False)
         while True:
             yield blocks.evaluate(precise=self.precise)
             blocks.visit(precise=self.precise)
@@ -122,6 +121,11 @@ class _Blocks:
         self._gain = self._work = 0.0
         self._n_sweeps = self._n_added = 0
 
+    @property
+    def searches_are_dear(self) -> bool:
+        """Whether searches take so long that no pass is made without the bounds that it can give."""
+        return self._problem.search_work > _DEAR * self._problem.n_examples
+
     def planes(self) -> _core.PlaneBatch:
         """Return the planes of all blocks."""
         return self._sets.planes()
@@ -142,16 +146,16 @@ class _Blocks:
                 break
             self.sweep(precise=True)
             self._ascend_face(0.1 * self._tolerance, self._weights.exact)
+        self._sets.weights(self._weights.exact)
+        self._weights.touch()
 
     def first_pass(self) -> None:
         """Visit all examples at the w that those before them left."""
         oracle = self._problem.oracle(self._weights, precise=False)
-        n = self._problem.n_examples
-        # Searches in Python are dear, and several processes share a batch: few large ones.
-        is_dear = self._problem.search_work > _DEAR * n
-        batch_size = max(1, n // _FEW_BATCHES if is_dear else min(_FIRST_BATCH, n // _FIRST_BATCH))
+        batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
         self._visit(oracle, batch_size, precise=False)
         self._problem.count_calls(len(self._weighted))
+        self.sweep(precise=False)
 
     def evaluate(self, *, precise: bool) -> Iterate:
         """Search all examples at w: exact bounds, and the planes of the next visits."""
