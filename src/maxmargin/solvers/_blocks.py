@@ -46,6 +46,11 @@ def solved_to(tolerance: float) -> _core.Rule:
     return _core.Rule("exact", solve_above=tolerance, solve_to=0.1 * tolerance)
 
 
+def noise_of(slacks: FloatArray) -> float:
+    """Return what is too little to prove an oracle inexact: scores can be far larger than the differences that are seen here."""
+    return 1e-8 * float(slacks.max(initial=0.0))
+
+
 class FaceAscent:
     """Moves all planes with α > 0 together by conjugate gradients.
 
@@ -140,7 +145,7 @@ class Blocks:
         found: FloatArray = np.maximum(values[ids], 0.0)
         if not problem.can_be_inexact:
             return found
-        for example in self.sets.exceeding(ids, found, self.weights.exact):
+        for example in self.sets.exceeding(ids, found + noise_of(found), self.weights.exact):
             problem.report_inexact(int(example))
         return np.maximum(found, self.sets.slacks(ids, self.weights.exact))
 

@@ -54,12 +54,13 @@ def choose_by_problem(choice: Choice, problem: Problem, loss: str) -> Choice:
     if loss == "hinge" and problem.is_small and not choice.options:
         reason = "a pass costs next to nothing, and cuts depend neither on chance nor on the order of the examples"
         return _with_defaults(Choice("one-slack", reason, {}))
-    start, n_terms = time.perf_counter(), 0.0
-    for k in range(len(ids)):
-        # One at a time: worker processes need not be started for that.
-        found = problem.separate(ids[k : k + 1], problem.zero_weights(), precise=True)
-        n_terms += sum(len(found.code(p)) for p in range(len(found))) / len(ids)
+    if problem.can_be_inexact and problem.n_jobs > 1:
+        # A model in Python: processes would be started for the probe, outside of what Ctrl-C ends in good order.
+        return choice
+    start = time.perf_counter()
+    found = problem.separate(ids, problem.zero_weights(), precise=True)
     seconds = (time.perf_counter() - start) / len(ids)
+    n_terms = sum(len(found.code(k)) for k in range(len(found))) / len(ids)
     n_bytes = problem.n_examples * n_terms * _KEPT_PLANES * _BYTES_PER_TERM
     if loss == "hinge" and n_bytes > _MOST_BYTES and not choice.options:
         reason = f"planes of all examples would take about {n_bytes / 1e9:.0f} GB; a cut takes a sum of them"

@@ -33,7 +33,7 @@ import numpy as np
 from maxmargin import _core
 from maxmargin._parameters import is_integer
 from maxmargin.problem import FloatArray
-from maxmargin.solvers._blocks import FaceAscent
+from maxmargin.solvers._blocks import FaceAscent, noise_of
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
 from maxmargin.weights import DenseWeights
@@ -249,6 +249,6 @@ class _Blocks:
         found = np.maximum(values, 0.0)
         if not problem.can_be_inexact:
             return found
-        for example in self._sets.exceeding(problem.all_ids, found, w.exact):
+        for example in self._sets.exceeding(problem.all_ids, found + noise_of(found), w.exact):
             problem.report_inexact(int(example))
         return np.maximum(found, self._sets.slacks(problem.all_ids, w.exact))
