@@ -11,6 +11,7 @@
 #include "solvers/cut_set.hpp"
 #include "solvers/float_vectors.hpp"
 #include "solvers/plane_cache.hpp"
+#include "solvers/row_blocks.hpp"
 #include "solvers/working_sets.hpp"
 
 using namespace maxmargin;
@@ -300,6 +301,73 @@ void bind_working_sets(nb::module_& m) {
         .def("prune", [](WorkingSets& self, int64_t prune_after) { return interruptible([&] { return self.prune(prune_after); }); }, arg("prune_after"));
 }
 
+const std::shared_ptr<LinearSpace>& with_rows(const std::shared_ptr<LinearSpace>& space) {
+    require(space->structure().row_labels().has_value(), "RowBlocks needs true labels, one for each row.");
+    return space;
+}
+
+void bind_row_blocks(nb::module_& m) {
+    nb::class_<RowBlocks::Sweep>(m, "RowSweep")
+        .def_ro("gap", &RowBlocks::Sweep::gap)
+        .def_ro("gain", &RowBlocks::Sweep::gain)
+        .def_ro("visits", &RowBlocks::Sweep::visits)
+        .def_ro("moves", &RowBlocks::Sweep::moves);
+    nb::class_<RowBlocks>(m, "RowBlocks")
+        .def(
+            "__init__",
+            [](RowBlocks* self, std::shared_ptr<LinearSpace> space, Array1<double> budgets, bool squared) {
+                with_rows(space);
+                require_length("budgets", budgets.shape(0), space->n_examples());
+                require_amounts("budgets", as_span(budgets));
+                const auto C = as_span(budgets);
+                new (self) RowBlocks(space, {C.begin(), C.end()}, squared);
+            },
+            arg("space"), arg("budgets"), arg("squared"), nb::keep_alive<1, 2>())
+        .def_prop_ro("n_active", &RowBlocks::n_active)
+        .def_prop_ro("n_planes", &RowBlocks::n_planes)
+        .def(
+            "evaluate",
+            [](RowBlocks& self, Array1<double> w, OptionalFloats rounded, int n_threads) {
+                check_weights(w.shape(0), self.space());
+                if (rounded) require_length("rounded weights", rounded->shape(0), self.space().n_weights());
+                nb::gil_scoped_release release;
+                return self.evaluate({w.data(), data_or_null(rounded)}, workers(n_threads));
+            },
+            arg("weights"), arg("rounded").none(), arg("n_threads"))
+        .def("activate", [](RowBlocks& self, double tolerance) { self.activate(tolerance); }, arg("tolerance"), Released())
+        .def(
+            "activate_only",
+            [](RowBlocks& self, const PlaneBatch& planes) {
+                self.space().check(planes);
+                self.activate(planes.examples);
+            },
+            arg("planes"))
+        .def(
+            "sweep",
+            [](RowBlocks& self, double tolerance, uint64_t seed, Mutable1<double> w, std::optional<Mutable1<float>> rounded) {
+                const MovingWeights weights = moving(self.space(), w, rounded);
+                nb::gil_scoped_release release;
+                return self.sweep(tolerance, seed, weights, workers(1));
+            },
+            arg("tolerance"), arg("seed"), arg("weights"), arg("rounded").none() = nb::none())
+        .def("linear_part", [](const RowBlocks& self) { return interruptible([&] { return self.linear_part(); }); })
+        .def(
+            "weights",
+            [](const RowBlocks& self, Mutable1<double> w) {
+                check_weights(w.shape(0), self.space());
+                interruptible([&] { self.weights(w.data()); });
+            },
+            arg("weights"))
+        .def("planes", [](const RowBlocks& self) { return interruptible([&] { return self.planes(); }); })
+        .def("masses", [](const RowBlocks& self) {
+            return to_numpy(interruptible([&] {
+                std::vector<double> alpha;
+                self.planes(&alpha);
+                return alpha;
+            }));
+        });
+}
+
 }  // namespace
 
 void bind_solvers(nb::module_& m) {
@@ -322,4 +390,5 @@ void bind_solvers(nb::module_& m) {
     bind_cuts(m);
     bind_cache(m);
     bind_working_sets(m);
+    bind_row_blocks(m);
 }

@@ -44,6 +44,11 @@ class Binary final : public Structure {
         if (k < 2) codes.pop_back(), values.pop_back();
     }
 
+    std::optional<RowLabels> row_labels() const override {
+        if (!truth_) return std::nullopt;
+        return RowLabels{truth_, true, {cost_[0], cost_[1]}, {}};
+    }
+
     bool has_line_slope() const override { return true; }
     double line_slope(int64_t first, int64_t end, Line line, Search kind, const double* sample_weight) const override {
         double sum = 0.0;

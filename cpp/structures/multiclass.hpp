@@ -47,6 +47,11 @@ class Multiclass final : public Structure {
         for (const int32_t label : codes) values.push_back(scores.node[label]);
     }
 
+    std::optional<RowLabels> row_labels() const override {
+        if (!truth_) return std::nullopt;
+        return RowLabels{truth_, false, {}, loss_};
+    }
+
     bool has_line_slope() const override { return true; }
     double line_slope(int64_t first, int64_t end, Line line, Search kind, const double* sample_weight) const override {
         double sum = 0.0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -64,6 +65,25 @@ struct RowRange {
     int64_t length() const { return end - begin; }
 };
 
+// Loss of giving row r the label ȳ where y is true: weight[r] · cost[y][ȳ]; a missing table means 0/1, missing weights 1.
+struct NodeLoss {
+    const double* cost = nullptr;    // n_labels × n_labels, zero diagonal
+    const double* weight = nullptr;  // one per row
+
+    double operator()(int64_t row, int32_t truth, int32_t label, int n_labels) const {
+        const double base = cost ? cost[static_cast<int64_t>(truth) * n_labels + label] : truth != label ? 1.0 : 0.0;
+        return weight ? weight[row] * base : base;
+    }
+};
+
+// The truth and the losses where an example is one row with one label.
+struct RowLabels {
+    const int32_t* truth = nullptr;
+    bool is_sign = false;          // labels are −1 and 1 and share one column of weights, else they are 0 … n_labels − 1
+    double sign_loss[2] = {0, 0};  // of a −1 taken for +1, and the reverse
+    NodeLoss loss;                 // of other labels
+};
+
 class Structure {
   public:
     virtual ~Structure() = default;
@@ -104,6 +124,9 @@ class Structure {
         return 0.0;
     }
 
+    // The truth, where it is known and every example is one row with one label.
+    virtual std::optional<RowLabels> row_labels() const { return std::nullopt; }
+
     // Whether outputs that differ from the truth at places which are not neighbours combine, loss and parts being sums over them.
     virtual bool has_components() const { return false; }
     // The true output's code where has_components.
@@ -125,17 +148,6 @@ class Structure {
     virtual double loss(int64_t example, const int32_t* code) const = 0;
     // The parts of Ψ(truth) − Ψ(code).
     virtual void difference(int64_t example, const int32_t* code, Parts& parts) const = 0;
-};
-
-// Loss of giving row r the label ȳ where y is true: weight[r] · cost[y][ȳ]; a missing table means 0/1, missing weights 1.
-struct NodeLoss {
-    const double* cost = nullptr;    // n_labels × n_labels, zero diagonal
-    const double* weight = nullptr;  // one per row
-
-    double operator()(int64_t row, int32_t truth, int32_t label, int n_labels) const {
-        const double base = cost ? cost[static_cast<int64_t>(truth) * n_labels + label] : truth != label ? 1.0 : 0.0;
-        return weight ? weight[row] * base : base;
-    }
 };
 
 }  // namespace maxmargin

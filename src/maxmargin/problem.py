@@ -135,6 +135,10 @@ class Problem(ABC):
         """Return the scores of all rows along a line, for models whose search is cheaper than scoring; else None."""
         return None
 
+    def row_blocks(self, C: float, *, squared: bool) -> _core.RowBlocks | None:
+        """Return the dual of all examples where each is one row with one label and no weight is bounded; else None."""
+        return None
+
     def report_inexact(self, example: int) -> None:
         """Note that an oracle answer of this example was proved wrong; warn the first time."""
         if self.is_exact:
@@ -182,6 +186,13 @@ class LinearProblem(Problem):
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, where the structure has no table and few weights."""
         return _core.ScoreLine(self.space) if self.space.has_line and self.n_weights <= self._SUMMED_BELOW else None
+
+    def row_blocks(self, C: float, *, squared: bool) -> _core.RowBlocks | None:
+        """Return the dual of all examples where each is one row with one label and no weight is bounded; else None."""
+        if not self.space.has_row_labels or len(self.nonnegative):
+            return None
+        s = np.ones(self.n_examples) if self.sample_weight is None else self.sample_weight
+        return _core.RowBlocks(self.space, C * s, squared)
 
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
         rounded = None if precise or self.always_precise else weights.rounded

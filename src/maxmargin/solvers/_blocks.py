@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
-from maxmargin.problem import FloatArray, IntArray
+from maxmargin.problem import FloatArray, IntArray, Problem
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
 from maxmargin.weights import DenseWeights
@@ -64,10 +64,15 @@ class FaceAscent:
 
     def __call__(self, tolerance: float, w: FloatArray) -> None:
         """Ascend until values differ within an example by ``tolerance`` on average, if there are few weights."""
-        if self._task.problem.n_weights > _FEW_WEIGHTS:
+        if not self.can_help(self._task.problem):
             return
         self._n_made += self._sets.ascend_face(tolerance, self._n_steps, self._task.seconds_left, w).products
         self._n_steps = min(2 * self._n_steps, _MOST_STEPS)
+
+    @staticmethod
+    def can_help(problem: Problem) -> bool:
+        """Return whether there are few weights."""
+        return problem.n_weights <= _FEW_WEIGHTS
 
     def restart(self) -> None:
         """Begin with few steps again."""

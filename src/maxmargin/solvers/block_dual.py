@@ -16,6 +16,9 @@ Where outputs that differ from the truth in separate places combine (chains, und
 example has one block for each such stretch instead of one for all, and a visit searches its stretch anew, because the rows
 are scored anyway: few passes are then enough to find all planes that matter.
 
+Where an example is one row with one label a visit sees all its planes, none are stored, and there is nothing for an oracle to
+find: see _row_blocks.py.
+
 Where the gap hardly falls, because many examples pull at few weights, all planes with α > 0 are moved together by conjugate
 gradients.
 
@@ -34,6 +37,7 @@ from maxmargin import _core
 from maxmargin._parameters import is_integer
 from maxmargin.problem import FloatArray
 from maxmargin.solvers._blocks import FaceAscent, noise_of
+from maxmargin.solvers._row_blocks import RowBlocks
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
 from maxmargin.weights import DenseWeights
@@ -77,6 +81,10 @@ class BlockDual(Solver):
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per oracle pass."""
+        rows = task.problem.row_blocks(task.C, squared=task.loss == "squared_hinge")
+        if rows is not None:
+            yield from self._iterate_rows(RowBlocks(task, rows, self.option["sweeps"]), planes)
+            planes = self.planes()
         self._blocks = blocks = _Blocks(task, self.option)
         if planes is not None:
             blocks.start_from(planes)
@@ -88,7 +96,16 @@ class BlockDual(Solver):
             blocks.sweep(precise=self.precise)
             blocks.ascend_where_slow()
 
-    _blocks: _Blocks | None = None
+    def _iterate_rows(self, blocks: RowBlocks, planes: Any) -> Iterator[Iterate]:
+        """Yield iterates until the sweeps crawl."""
+        self._blocks = blocks
+        if planes is not None:
+            blocks.start_from(planes)
+        while not blocks.is_crawling:
+            blocks.sweep(precise=self.precise)
+            yield blocks.evaluate(precise=self.precise)
+
+    _blocks: _Blocks | RowBlocks | None = None
 
     def planes(self) -> _core.PlaneBatch | None:
         """Return the planes of all blocks."""

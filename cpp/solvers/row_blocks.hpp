@@ -1,0 +1,112 @@
+// The block dual where an example is one row of features with one label: what working sets store of a plane is not needed.
+//
+//     hinge           max  Σ α Δ − ½‖w‖²                               Σ_l α_il ≤ C_i
+//     squared hinge   max  Σ α Δ − ½‖w‖² − Σ_i (Σ_l α_il)² / 4C_i      no upper bound
+//     α ≥ 0,  w = Σ α ψ,  ψ_il = f_il (e_y − e_l) ⊗ x_i with f = 1 or, under slack rescaling, Δ_il;  two classes: f_i y_i x_i
+//
+// The Gram matrix of an example is ‖x‖² f_l f_m (1 + [l = m]): a visit scores the row, moves the α of all wrong labels, and writes w
+// once (Crammer and Singer 2001; Hsieh et al. 2008 for two classes). An example keeps the α of the labels that carry mass, no more.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "planes/linear_space.hpp"
+#include "scores/sparse_copy.hpp"
+#include "solvers/label_masses.hpp"
+#include "threads/parallel.hpp"
+
+namespace maxmargin {
+
+class RowBlocks {
+  public:
+    // The space's structure has row_labels. budgets: C_i = C s_i.
+    RowBlocks(std::shared_ptr<const LinearSpace> space, std::vector<double> budgets, bool squared);
+    ~RowBlocks();
+
+    // Σ C_i H_i at these weights (H_i² for the squared hinge). Remembers every block's gap for activate().
+    double evaluate(WeightsView w, const Workers& workers);
+    // From now on sweeps visit the blocks whose gap exceeded tolerance · C_i at the last evaluate(); before that, all.
+    void activate(double tolerance);
+    // From now on sweeps visit the blocks of the listed examples.
+    void activate(std::span<const int32_t> examples);
+    int64_t n_active() const { return static_cast<int64_t>(active_.size()); }
+
+    struct Sweep {
+        double gap = 0.0;   // Σ over blocks of the block's own duality gap when it was visited
+        double gain = 0.0;  // of the dual
+        int64_t visits = 0, moves = 0;
+    };
+    // Visits the active blocks in random order. Those whose gap exceeds tolerance · C_i are solved, the others are active no more.
+    Sweep sweep(double tolerance, uint64_t seed, MovingWeights w, const Workers& workers);
+
+    // Σ α Δ − the quadratic term of the squared hinge: the dual is this − ½‖w‖².
+    double linear_part() const;
+    // w = Σ α ψ, recomputed.
+    void weights(double* w) const;
+    // The planes that carry mass, by example; with their α where that is asked for.
+    PlaneBatch planes(std::vector<double>* alpha = nullptr) const;
+
+    int64_t n_planes() const;
+
+    const LinearSpace& space() const { return *space_; }
+
+  private:
+    struct Memory;
+
+    // In here examples are numbered in the order in which their rows lie: at random where the rows are a copy.
+    int64_t given_number(int64_t example) const { return given_.empty() ? example : given_[example]; }
+    void copy_rows();
+    double loss(int64_t example, int32_t label) const;
+    double factor(double loss) const { return space_->factor(loss); }
+    double ridge(int64_t example) const { return squared_ ? 0.5 / budgets_[example] : 0.0; }
+    double curvature(int64_t example, double loss) const { return norms_[example] * factor(loss) * factor(loss); }
+    double gap(double highest, double paid, double total, double C) const;
+    template <class Use>
+    void for_each_mass(Use&& use) const;
+
+    // Two classes.
+    template <class Scalar>
+    bool visit_sign(int64_t example, double tolerance, Scalar* w, Sweep& result);
+    // More. The visits read the row's scores from memory.
+    template <class Scalar>
+    bool visit_labels(int64_t example, const Scalar* scores, double tolerance, Scalar* w, Sweep& result);
+    template <class Scalar>
+    double value_labels(int64_t example, const Scalar* scores, Memory& memory) const;
+    double paid_by(int64_t example, const Memory& memory, double& total) const;
+    void solve_uniform(int64_t example, double best) const;
+    void solve_best(int64_t example) const;
+    double take(int64_t example);
+    template <class Scalar>
+    void write(int64_t example, Scalar* w) const;
+
+    template <class Scalar>
+    void fetch_ahead(size_t place, const Scalar* w) const;
+    template <class Scalar>
+    Sweep sweep_any(double tolerance, Scalar* w);
+    template <class Scalar>
+    double evaluate_any(const Scalar* w, const Workers& workers);
+    template <class Scalar>
+    double cost_of(int64_t example, const Scalar* scores, Memory& memory);
+
+    std::shared_ptr<const LinearSpace> space_;
+    RowLabels labels_;
+    std::vector<int32_t> given_;  // the given number of each example; empty: the same
+    std::vector<int32_t> truth_;
+    bool squared_;
+    int n_labels_, stride_;
+    std::vector<double> budgets_;
+    std::unique_ptr<SparseCopy> copy_;
+    Features features_;
+    std::vector<double> norms_;     // ‖x‖²
+    std::vector<double> alpha_;     // of two classes
+    LabelMasses masses_;            // of more
+    std::vector<bool> is_uniform_;  // by true label: whether all planes have the same factor f
+    std::vector<float> gaps_;       // gap / C_i at the last evaluate()
+    std::vector<int32_t> active_;
+    std::unique_ptr<Memory> memory_;
+};
+
+}  // namespace maxmargin

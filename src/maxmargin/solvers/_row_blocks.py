@@ -1,0 +1,128 @@
+"""Block-dual where an example is one row with one label: a visit scores the row, and with it every plane of the example.
+
+There is nothing for an oracle to find then, and one iteration is
+
+  1. sweeps over the blocks that are far from their optimum, each solved in closed form, until they see but a share of the gap;
+  2. a pass over all examples at the w which that gave: the exact primal, and the blocks that are far from their optimum now.
+
+Blocks that a visit finds near their optimum rest until the next pass (the shrinking of Hsieh et al. 2008, by gaps): they hold a
+small share of the gap, and a sweep that solved the others much further would solve a problem without them.
+
+Where many examples pull at few weights sweeps can crawl; the planes that carry mass then go to the general blocks, which have
+conjugate gradients for that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin import _core
+from maxmargin.problem import FloatArray
+from maxmargin.solvers._blocks import FaceAscent
+from maxmargin.solvers._timing import Stopwatch
+from maxmargin.solvers.base import Iterate, Task
+from maxmargin.weights import DenseWeights
+
+# Blocks rest while their gap, per unit of C_i, is below this share of the mean.
+_TOLERANCE_SHARE = 0.15
+# Sweeps end when they see this share of the gap of the last pass, or less where that reduced the gap too little.
+_REDUCTION, _SLOW = 0.3, 0.7
+# In any case they end when they have visited so many times all examples, or this share of all visits before.
+_MOST_ROUNDS, _VISIT_SHARE = 3.0, 0.25
+# Sweeps crawl when so many visits of all examples did not halve the gap.
+_CRAWLING_ROUNDS = 30.0
+
+
+class RowBlocks:
+    """All examples' α, and the weights they give."""
+
+    def __init__(self, task: Task, blocks: _core.RowBlocks, max_sweeps: int | None) -> None:
+        problem = task.problem
+        s: FloatArray = np.ones(problem.n_examples) if problem.sample_weight is None else problem.sample_weight
+        self._task, self._problem, self._blocks = task, problem, blocks
+        self._weights: DenseWeights = problem.zero_weights()
+        # The first sweep after a pass is what visits are elsewhere.
+        self._most_sweeps = np.inf if max_sweeps is None else 1 + max_sweeps
+        self._budget, self._n_weighted = task.C * float(s.sum()), int(np.count_nonzero(s))
+        self._tolerance = self._dual = 0.0
+        self._gap: float | None = None
+        self._reduction = _REDUCTION
+        self._halved_at: tuple[float, int] = np.inf, 0
+        self._n_planes = self._n_sweeps = self._n_visits = self._all_visits = 0
+        self._watch = Stopwatch("oracle", "visits", "sweeps")
+
+    def planes(self) -> _core.PlaneBatch:
+        """Return the planes that carry mass."""
+        return self._blocks.planes()
+
+    def start_from(self, planes: _core.PlaneBatch) -> None:
+        """Sweep over the examples of planes of an earlier run first."""
+        self._blocks.activate_only(planes)
+
+    @property
+    def is_crawling(self) -> bool:
+        """Whether sweeps get nowhere, and conjugate gradients could."""
+        visits = self._all_visits - self._halved_at[1]
+        return visits > _CRAWLING_ROUNDS * self._problem.n_examples and FaceAscent.can_help(self._problem)
+
+    def sweep(self, *, precise: bool) -> None:
+        """Sweep over the blocks that move until a pass over all examples is due, then sum w anew."""
+        most_visits = max(_MOST_ROUNDS * self._problem.n_examples, _VISIT_SHARE * self._all_visits)
+        while self._blocks.n_active and self._n_visits < most_visits and self._n_sweeps < self._most_sweeps:
+            with self._watch("sweeps" if self._n_sweeps else "visits"):
+                seed = int(self._task.rng.integers(2**63))
+                swept = self._blocks.sweep(self._tolerance, seed, *self._moving(precise))
+            self._dual += swept.gain
+            self._n_sweeps += 1
+            self._n_visits += swept.visits
+            if self._gap is None:
+                self._gap = swept.gap
+                self._rest_below(swept.gap)
+            is_close = swept.gap <= 0.5 * self._task.tol * self._dual
+            if is_close or swept.gap <= self._reduction * self._gap or self._task.is_over:
+                break
+        self._all_visits += self._n_visits
+        self._blocks.weights(self._weights.exact)
+        self._weights.touch()
+
+    def evaluate(self, *, precise: bool) -> Iterate:
+        """Return exact bounds at w, and wake the blocks that are far from their optimum."""
+        problem, w = self._problem, self._weights
+        with self._watch("oracle"):
+            cost = self._blocks.evaluate(w.exact, self._moving(precise)[1], problem.n_jobs)
+        problem.count_calls(self._n_weighted)
+        norm2 = w.norm2()
+        primal, self._dual = 0.5 * norm2 + cost, self._blocks.linear_part() - 0.5 * norm2
+        gap = max(primal - self._dual, 0.0)
+        # Blocks see their gaps when they are visited, before others move w: where that said too little, sweeps go on longer.
+        is_slow = self._gap is not None and gap > _SLOW * self._gap
+        self._reduction = 0.5 * self._reduction if is_slow else min(_REDUCTION, 2.0 * self._reduction)
+        self._gap = gap
+        if gap <= 0.5 * self._halved_at[0]:
+            self._halved_at = gap, self._all_visits
+        self._rest_below(gap)
+        self._blocks.activate(self._tolerance)
+        return Iterate(w, primal, precise, self._dual, details=self._details())
+
+    def _details(self) -> dict[str, Any]:
+        before, self._n_planes = self._n_planes, self._blocks.n_planes
+        details = {
+            "planes": self._n_planes,
+            "planes_added": max(0, self._n_planes - before),
+            "blocks": self._blocks.n_active,
+            "sweeps": self._n_sweeps,
+            "visits": self._n_visits,
+            "face_steps": 0,
+            **self._watch.read(),
+        }
+        self._n_sweeps = self._n_visits = 0
+        return details
+
+    def _rest_below(self, gap: float) -> None:
+        self._tolerance = _TOLERANCE_SHARE * gap / self._budget if self._budget > 0.0 else 0.0
+
+    def _moving(self, precise: bool) -> tuple[FloatArray, Any]:
+        is_rounded = not precise and not self._problem.always_precise
+        return self._weights.exact, self._weights.rounded if is_rounded else None
