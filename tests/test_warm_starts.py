@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import small_model
 
 import maxmargin as mm
 from maxmargin._warm_start import origin_of
@@ -61,6 +62,10 @@ def kept():
     return X, y, planes
 
 
+def twice(X, y):
+    return {"X": np.vstack([X, X]), "Y": np.append(y, y)}
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(
     ("text", "change"),
@@ -68,8 +73,10 @@ def kept():
         ("X differs", lambda X, y: {"X": X + 1}),
         ("Y differs", lambda X, y: {"Y": (y + 1) % 3}),
         ("X and Y differ", lambda X, y: {"X": X[:10], "Y": y[:10]}),
-        ("X and Y differ", lambda X, y: {"X": np.vstack([X, X]), "Y": np.append(y, y)}),
-        ("model and X differ", lambda X, y: {"X": X[:, :2]}),
+        ("X.* differs?", lambda X, y: {"X": np.vstack([X[1:], X]), "Y": np.append(y, y[1:])}),
+        ("(X and )?Y differs?", lambda X, y: {"X": np.vstack([X, X]), "Y": np.append((y + 1) % 3, y)}),
+        ("(X and Y and )?sample_weight differs?", lambda X, y: {**twice(X, y), "sample_weight": np.arange(40.0)}),
+        ("X and n_features differ", lambda X, y: {"X": X[:, :2]}),
         ("sample_weight differs", lambda X, y: {"sample_weight": np.arange(20.0)}),
         ("rescaling differs", lambda X, y: {"rescaling": "slack"}),
         ("model differs", lambda X, y: {"model": mm.models.Multiclass(4)}),
@@ -244,3 +251,75 @@ def test_a_solution_in_place_of_its_planes_is_refused():
     solution = mm.train(mm.models.Binary(), np.eye(2), [-1, 1], keep_planes=True)
     with pytest.raises(TypeError, match=r"planes=solution\.planes"):
         mm.train(mm.models.Binary(), np.eye(2), [-1, 1], planes=solution)
+
+
+# ------------------------------------------------------------------------------------------------------- more data
+
+
+def sequences(rng, n):
+    X = [rng.normal(size=(int(length), 4)) for length in rng.integers(1, 6, size=n)]
+    return X, [rng.integers(3, size=len(x)) for x in X]
+
+
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if ALL_SOLVERS[name].planes_outlive_data])
+@pytest.mark.parametrize("kind", ["matrix", "sparse", "rows", "sequences", "stacked", "python"])
+def test_planes_serve_when_examples_join_behind_theirs(solver, kind):
+    rng = np.random.default_rng(4)
+    if kind in ("sequences", "stacked"):
+        X, Y = sequences(rng, 40)
+        model, first = mm.models.Chain(3), X[:30]
+        if kind == "stacked":
+            X, first = (mm.models.Sequences.stack([sp.csr_array(x) for x in part]) for part in (X, first))
+    else:
+        X, Y = rng.normal(size=(40, 2)), rng.integers(3, size=40)
+        model = small_model.Classes() if kind == "python" else mm.models.Multiclass(3)
+        X = sp.csr_array(X) if kind == "sparse" else X.tolist() if kind == "rows" else X
+        first = X[:30]
+    settings = {"solver": solver, "tol": 2e-2 if solver == "line-search" else 1e-5, "keep_planes": True}
+    planes = mm.train(model, first, Y[:30], 0.1, **settings).planes
+    warm = mm.train(model, X, Y, 0.1, planes=planes, **settings)
+    cold = mm.train(model, X, Y, 0.1, **settings)
+    assert warm.certificate.converged
+    assert warm.certificate.dual <= cold.certificate.primal * (1 + 1e-9)
+    assert cold.certificate.dual <= warm.certificate.primal * (1 + 1e-9)
+    # The first bounds rest on what was known of the old examples.
+    assert warm.history[0]["dual"] > 0.2 * cold.certificate.dual
+    again = mm.train(model, X, Y, 0.2, planes=warm.planes, **settings)
+    assert again.certificate.converged
+
+
+def test_averages_over_steps_do_not_serve_more_examples(kept):
+    X, y, planes = kept
+    with pytest.raises(ValueError, match="X and Y differ"):
+        mm.train(mm.models.Multiclass(3), **twice(X, y), solver="bcfw", planes=planes["bcfw"])
+
+
+def test_sample_weights_of_one_are_those_of_no_weights():
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(30, 3)), rng.integers(3, size=30)
+    planes = mm.train(mm.models.Multiclass(3), X[:20], y[:20], keep_planes=True).planes
+    weights = np.append(np.ones(20), np.full(10, 2.0))
+    assert mm.train(mm.models.Multiclass(3), X, y, sample_weight=weights, planes=planes).certificate.converged
+
+
+@pytest.mark.parametrize("solver", ["block-dual", "n-slack"])
+def test_an_estimator_goes_on_with_more_data_and_a_larger_vocabulary(solver):
+    rng = np.random.default_rng(6)
+    tokens = [[[f"word={rng.integers(30)}"] for _ in range(6)] for _ in range(60)]
+    tags = [[("a", "b", "c")[int(token[0][5:]) % 3] for token in sentence] for sentence in tokens]
+    tokens[-1][0].append("new")
+    warm = mm.ChainSVM(warm_start=True, solver=solver, tol=1e-5).fit(tokens[:50], tags[:50])
+    cold = mm.ChainSVM(solver=solver, tol=1e-5).fit(tokens, tags)
+    n_features = warm.n_features_in_
+    again = warm.fit(tokens, tags)
+    assert again.n_features_in_ > n_features
+    assert again.history_[0]["dual"] != cold.history_[0]["dual"], "nothing was known"
+    assert again.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=3e-5)
+
+
+def test_an_estimator_starts_afresh_where_new_data_have_new_classes():
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(40, 3)), rng.integers(3, size=40)
+    warm = mm.MulticlassSVM(warm_start=True, solver="block-dual").fit(X[:30], np.minimum(y[:30], 1))
+    cold = mm.MulticlassSVM(solver="block-dual").fit(X, y)
+    assert warm.fit(X, y).certificate_ == cold.certificate_

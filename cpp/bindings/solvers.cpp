@@ -283,6 +283,17 @@ void bind_working_sets(nb::module_& m) {
                 return to_numpy(interruptible([&] { return self.exceeding(as_span(ids), as_span(values), w.data()); }));
             },
             arg("ids"), arg("values"), arg("weights"))
+        .def(
+            "rescale",
+            [](WorkingSets& self, Array1<double> budgets, Mutable1<double> w) {
+                const auto C = as_span(budgets), old = self.budgets();
+                require_length("budgets", budgets.shape(0), self.space().n_examples());
+                require_amounts("budgets", C);
+                for (size_t i = 0; i < C.size(); ++i) require((C[i] > 0.0) == (old[i] > 0.0), "budgets must be 0 where they were.");
+                check_weights(w.shape(0), self.space());
+                interruptible([&] { self.rescale({C.begin(), C.end()}, w.data()); });
+            },
+            arg("budgets"), arg("weights"))
         .def("linear_part", &WorkingSets::linear_part, Released())
         .def(
             "weights",

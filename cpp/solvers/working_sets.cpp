@@ -61,6 +61,42 @@ bool WorkingSets::insert(Block& block, const Candidate& plane, const double* w, 
     return true;
 }
 
+void WorkingSets::rescale(std::vector<double> budgets, double* w) {
+    budgets_ = std::move(budgets);
+    for (std::vector<Block>& own : blocks_)
+        for (Block& block : own) {
+            block.budget = budgets_[block.example];
+            block.quiet = 0;
+        }
+    const double multiple = best_multiple(std::inner_product(w, w + space_->n_weights(), w, 0.0));
+    for (std::vector<Block>& own : blocks_)
+        for (Block& block : own) {
+            for (double& a : block.alpha) a *= multiple;
+            // What rounding puts above the budget.
+            const double total = block.total();
+            if (!squared_ && total > block.budget)
+                for (double& a : block.alpha) a *= block.budget / total;
+        }
+    for (int64_t j = 0; j < space_->n_weights(); ++j) w[j] *= multiple;
+    for (double& u : unclipped_) u *= multiple;
+}
+
+// D(sα) = s Σ α Δ − ½ s² (‖w‖² + Σ_i (Σ_p α_ip)² / 2C_i), the last for the squared hinge only; for the hinge no block may exceed its
+// budget.
+double WorkingSets::best_multiple(double norm2) const {
+    double linear = 0.0, quadratic = norm2, most = std::numeric_limits<double>::infinity();
+    for_each_block([&](const Block& block) {
+        const double total = block.total();
+        if (total <= 0.0) return;
+        for (size_t p = 0; p < block.size(); ++p) linear += block.alpha[p] * block.entries[p].loss;
+        if (squared_) quadratic += total * total / (2.0 * block.budget);
+        else most = std::min(most, block.budget / total);
+    });
+    // Without a quadratic part every multiple of α gives w = 0, and the largest is the best.
+    const double best = linear <= 0.0 ? 0.0 : quadratic > 0.0 ? std::min(most, linear / quadratic) : most;
+    return std::isfinite(best) ? best : 1.0;
+}
+
 double WorkingSets::linear_part() const {
     double sum = 0.0;
     for_each_block([&](const Block& block) {

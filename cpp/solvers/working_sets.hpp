@@ -77,6 +77,10 @@ class WorkingSets {
     // quadratic: nothing is done.
     Ascent ascend_face(double tolerance, int64_t max_products, double max_seconds, double* w, const Workers& workers);
 
+    // Other budgets, 0 where the old ones are: α becomes the multiple of itself that is worth most under them, and so does w, the
+    // weights of α. A first guess for a problem that differs by C only; every block counts as one that may move.
+    void rescale(std::vector<double> budgets, double* w);
+
     // Σ α Δ − the quadratic term of the squared hinge: the dual is this − ½‖w‖².
     double linear_part() const;
     // w = Σ α ψ recomputed from the planes and α, without μ.
@@ -95,6 +99,7 @@ class WorkingSets {
     int64_t prune(int64_t prune_after);
 
     const PlaneSpace& space() const { return *space_; }
+    std::span<const double> budgets() const { return budgets_; }
     int64_t n_planes() const { return n_planes_; }
     int64_t n_blocks() const;
     // All planes, by example.
@@ -135,6 +140,7 @@ class WorkingSets {
     bool insert(Block& block, const Candidate& plane, const double* w, double epsilon);
     static int64_t climb(Face& face, double wanted, int64_t max_products, double max_seconds);
     void take(const Face& face);
+    double best_multiple(double norm2) const;
     template <class Use>
     void for_each_block(Use&& use) const {
         for (const std::vector<Block>& own : blocks_)

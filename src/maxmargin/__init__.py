@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from maxmargin import datasets, files, models
 from maxmargin.model import Model
+from maxmargin.path import Path, path
 from maxmargin.problem import InexactOracleWarning
 from maxmargin.result import Certificate, Solution
 from maxmargin.train import train
 
 if TYPE_CHECKING:
-    from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM, StructuralSVM, load
+    from maxmargin.estimators import BinarySVM, ChainSVM, EstimatorPath, MulticlassSVM, PathCV, StructuralSVM, load
 
 __version__ = "0.1.0"
 
@@ -21,7 +22,9 @@ __version__ = "0.1.0"
 _LAZY = {
     "BinarySVM": "maxmargin.estimators",
     "ChainSVM": "maxmargin.estimators",
+    "EstimatorPath": "maxmargin.estimators",
     "MulticlassSVM": "maxmargin.estimators",
+    "PathCV": "maxmargin.estimators",
     "StructuralSVM": "maxmargin.estimators",
     "load": "maxmargin.estimators",
 }
@@ -30,15 +33,19 @@ __all__ = [
     "BinarySVM",
     "Certificate",
     "ChainSVM",
+    "EstimatorPath",
     "InexactOracleWarning",
     "Model",
     "MulticlassSVM",
+    "Path",
+    "PathCV",
     "Solution",
     "StructuralSVM",
     "datasets",
     "files",
     "load",
     "models",
+    "path",
     "train",
 ]
 

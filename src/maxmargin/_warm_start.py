@@ -2,7 +2,8 @@
 
 Planes of another problem would give a dual that bounds nothing, without a sign of it. So planes carry the hashes of all that
 they depend on: the model with its class, the data, the sample weights, the rescaling and the solver. C, the loss and tolerances
-may change.
+may change, and examples may join behind those of the earlier run: a plane belongs to one example, and a cut counts the new ones
+at their truth, where neither loss nor features differ.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from maxmargin import _core
+from maxmargin.models import Sequences
+from maxmargin.problem import Problem
+from maxmargin.solvers.base import Solver
 
 
 @dataclass(frozen=True)
@@ -24,18 +30,24 @@ class Planes:
         What they belong to, by name: hashes of the problem's parts, the model's class, and the solver.
     content : object
         What the solver needs.
+    n_examples : int
+        How many examples that problem has.
     is_hint : bool
         Whether a run on another problem, or on one that cannot be known again, may ignore them; else it is refused.
     """
 
     origin: dict[str, Any]
     content: Any = field(repr=False)
+    n_examples: int = 0
     is_hint: bool = False
 
-    def for_problem(self, origin: dict[str, Any]) -> Any:
-        """Return the content for a run on the problem of this origin; None for a hint of another one."""
+    def for_problem(self, origin: dict[str, Any], free: frozenset[str] = frozenset()) -> Any:
+        """Return the content for a run on the problem of this origin; None for a hint of another one.
+
+        A hint may differ in what is ``free``.
+        """
         different = [name for name, value in origin.items() if self.origin.get(name) != value]
-        if not different:
+        if not different or (self.is_hint and free.issuperset(different)):
             return self.content
         if self.is_hint:
             return None
@@ -64,13 +76,67 @@ class NoOriginError(ValueError):
     """A part of the problem has no hash, so that a later run could not know it again."""
 
 
+class Origins:
+    """What planes of a problem belong to, and of those that consist of its first examples only."""
+
+    def __init__(self, model: Any, X: Any, Y: Any, problem: Problem, rescaling: str, solver: Solver) -> None:
+        self._parts = model, X, Y, problem.sample_weight
+        self._names = rescaling, solver.name
+        self._may_grow = solver.planes_outlive_data
+        self._problem = problem
+
+    def match(self, planes: Planes | None, *, keeps: bool) -> tuple[Any, dict[str, Any] | None]:
+        """Return what to continue from, and the origin of the planes to keep; None where there is nothing."""
+        if planes is None and not keeps:
+            return None, None
+        try:
+            origin = self.of_first(self._problem.n_examples)
+            if planes is None:
+                return None, origin
+            has_more = self._may_grow and 0 < planes.n_examples < self._problem.n_examples
+            # Where planes are outputs, weights and features are computed from them anew, whatever they were.
+            is_outputs = self._problem.planes_are_outputs and isinstance(planes.content, _core.PlaneBatch)
+            free = frozenset({"X", "n_features"}) if is_outputs else frozenset[str]()
+            return planes.for_problem(self.of_first(planes.n_examples) if has_more else origin, free), origin
+        except NoOriginError:
+            if planes is None or not planes.is_hint:
+                raise
+            return None, None
+
+    def of_first(self, n: int) -> dict[str, Any]:
+        """Return what planes of the problem of the first n examples belong to."""
+        model, X, Y, weights = self._parts
+        if n < self._problem.n_examples:
+            X, Y = _first(X, n), _first(Y, n)
+            weights = None if weights is None or np.all(weights[:n] == 1.0) else weights[:n]
+        return origin_of(model, X, Y, weights, *self._names)
+
+
 def origin_of(model: Any, X: Any, Y: Any, sample_weight: Any, rescaling: str, solver: str) -> dict[str, Any]:
     """Return what planes of this problem belong to; the model is bound to its data already."""
     # With numbers of features and the like as binding sets them, a model is the same before its first run and its second.
-    parts = {"model": vars(model), "X": X, "Y": Y, "sample_weight": sample_weight, "rescaling": rescaling}
+    attributes = {name: value for name, value in vars(model).items() if name != "n_features"}
+    parts = {"model": attributes, "X": X, "Y": Y, "sample_weight": sample_weight, "rescaling": rescaling}
     hashes = {name: _hash(name, part) for name, part in parts.items()}
     # The class itself: one that was edited and defined anew has the old one's name, and perhaps another loss.
-    return {**hashes, "model": (type(model), hashes["model"]), "solver": solver}
+    return {
+        **hashes,
+        "model": (type(model), hashes["model"]),
+        "n_features": getattr(model, "n_features", None),
+        "solver": solver,
+    }
+
+
+def _first(items: Any, n: int) -> Any:
+    """Return the first n examples in the form in which all of them were given, or something that equals no data."""
+    try:
+        if isinstance(items, Sequences):
+            return Sequences(items.rows[: items.offsets[n]], items.lengths[:n])
+        is_matrix: bool = sp.issparse(items)
+        rows = items.iloc if hasattr(items, "iloc") else items.tocsr() if is_matrix else items
+        return rows[:n]
+    except (TypeError, KeyError, IndexError, ValueError):
+        return ()
 
 
 def _hash(name: str, part: Any) -> str:
@@ -92,12 +158,15 @@ def _plain(part: Any) -> Any:
         return np.asarray(part, order="C")
     if isinstance(part, (list, tuple)):
         return _plain_list(part)
+    if isinstance(part, Sequences):
+        return _plain(part.rows), part.offsets
     is_sparse: bool = sp.issparse(part)
     if not is_sparse:
         return part
-    # Without what scipy remembers of them, which is not the same after every use.
+    # Without what scipy remembers of them, which is not the same after every use, and in the integers of no one use.
     rows = part.tocsr()
-    return rows.shape, rows.indptr, rows.indices, rows.data
+    kind = np.int32 if rows.shape[1] <= np.iinfo(np.int32).max else np.int64
+    return rows.shape, rows.indptr.astype(np.int64), rows.indices.astype(kind, copy=False), rows.data
 
 
 def _plain_list(items: list[Any] | tuple[Any, ...]) -> Any:

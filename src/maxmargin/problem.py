@@ -42,11 +42,14 @@ class Problem(ABC):
         Whether searches are in double precision even where float32 is allowed.
     can_be_inexact : bool
         Whether oracle answers are to be checked against planes already known.
+    planes_are_outputs : bool
+        Whether a plane is kept as its output alone, so that it stays one of its example whatever the features are.
     """
 
     space: _core.PlaneSpace
     cheap_oracle = False
     can_be_inexact = False
+    planes_are_outputs = False
     always_precise = False
     is_small = False
 
@@ -156,6 +159,8 @@ class Problem(ABC):
 
 class LinearProblem(Problem):
     """A built-in model: linear scores under a structure, searched by the compiled core in threads."""
+
+    planes_are_outputs = True
 
     # A pass of fewer multiplications than this gains nothing from float32.
     _SMALL = 2_000_000

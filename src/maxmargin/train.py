@@ -1,20 +1,20 @@
-"""Training without scikit-learn: a model, data, a solution."""
+"""Training without scikit-learn: a model, data, a solution, or one for each of many C."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer
-from maxmargin._warm_start import NoOriginError, Planes, origin_of
+from maxmargin._warm_start import Origins, Planes
 from maxmargin.problem import Problem
 from maxmargin.result import Solution
-from maxmargin.solvers import make_solver, settle_solver
-from maxmargin.solvers.base import Task, run
+from maxmargin.solvers import SOLVERS, make_solver, settle_solver
+from maxmargin.solvers.base import INTERRUPTED, Task, run
 
 
 class Trainable(Protocol):
@@ -95,9 +95,10 @@ def train(
     callback : callable, optional
         Called with each history record; a true return value ends training.
     planes : object, optional
-        ``Solution.planes`` of an earlier run to continue from. C, loss and tol may differ; X, Y, sample_weight, model, rescaling
-        and solver must be the same, because the certificate rests on that: planes of another problem are refused.
-        So are those of a model in Python that writes to its own attributes while it searches: it is not the same afterwards.
+        ``Solution.planes`` of an earlier run to continue from. C, loss and tol may differ, and X, Y and sample_weight may have
+        more examples behind those of that run; these, model, rescaling and solver must be the same, because the certificate
+        rests on that: planes of another problem are refused. So are those of a model in Python that writes to its own
+        attributes while it searches: it is not the same afterwards.
     keep_planes : bool, default False
         Whether the solution keeps what a later run can continue from; it may be much larger than the weights. Model and data
         must have pickles then, by which :func:`train` knows them again. Planes themselves have none: they live as long as the
@@ -132,55 +133,119 @@ def train(
     >>> second.certificate.converged
     True
     """
+    (solution,) = solutions_at(
+        [C],
+        model,
+        X,
+        Y,
+        solver=solver,
+        loss=loss,
+        rescaling=rescaling,
+        tol=tol,
+        max_iter=max_iter,
+        max_time=max_time,
+        sample_weight=sample_weight,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        verbose=verbose,
+        solver_options=solver_options,
+        callback=callback,
+        planes=planes,
+        keep_planes=keep_planes,
+    )
+    return solution
+
+
+def solutions_at(
+    Cs: Sequence[float],
+    model: Trainable,
+    X: Any,
+    Y: Any,
+    *,
+    solver: str = "auto",
+    loss: str = "hinge",
+    rescaling: str = "margin",
+    tol: float = 1e-3,
+    max_iter: int | None = 10_000,
+    max_time: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+    verbose: int = 0,
+    solver_options: Mapping[str, Any] | None = None,
+    callback: Callable[[dict[str, Any]], object] | None = None,
+    planes: Planes | None = None,
+    keep_planes: bool = False,
+) -> Iterator[Solution]:
+    """Yield the solution for each C in turn, each from where the one before it ended; see :func:`train`.
+
+    Model and data are bound once. Only the last solution keeps planes. An interrupt ends the sequence after the solution that it
+    struck.
+    """
     check_model(model)
-    check_training(C=C, tol=tol, max_iter=max_iter, max_time=max_time, verbose=verbose)
+    for C in Cs:
+        check_training(C=C, tol=tol, max_iter=max_iter, max_time=max_time, verbose=verbose)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be a function of a history record or None, found {callback!r}.")
-    if (
-        not isinstance(random_state, np.random.Generator)
-        and random_state is not None
-        and not is_integer(random_state, 0)
-    ):
-        raise ValueError(f"random_state must be an integer ≥ 0, a Generator or None, found {random_state!r}.")
+    rng = _generator(random_state)
     check_bool("keep_planes", keep_planes)
     chosen = make_solver(solver, loss, rescaling, model.abilities, solver_options)
-    chosen.check_C(C)
+    for C in Cs:
+        chosen.check_C(C)
+    if len(Cs) > 1 and not chosen.keeps_planes():
+        able = ", ".join(f"'{name}'" for name, kind in SOLVERS.items() if kind.keeps_planes() and loss in kind.losses)
+        raise ValueError(
+            f"solver '{chosen.name}' keeps no planes for the next C to continue from: for a path use {able}, or call train for "
+            "each C."
+        )
+    _check_planes(planes, chosen.name)
+    problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
+    try:
+        chosen, choice = settle_solver(solver, chosen, problem, loss, solver_options)
+        origins = Origins(model, X, Y, problem, rescaling, chosen)
+        content, origin = origins.match(planes, keeps=keep_planes)
+        for k, C in enumerate(Cs):
+            if k > 0:
+                problem.oracle_calls = 0
+            deadline = None if max_time is None else time.perf_counter() + max_time
+            is_last = k + 1 == len(Cs)
+            solution = run(
+                chosen,
+                Task(problem, float(C), loss, tol, rng, deadline),
+                max_iter=max_iter,
+                max_time=max_time,
+                verbose=verbose,
+                callback=callback,
+                planes=content,
+                resumes=k > 0,
+                keep_planes=keep_planes and is_last and origin is not None,
+            )
+            if solution.history:
+                solution.history[0].update(choice)
+            if solution.planes is not None and origin is not None:
+                solution.planes = Planes(origin, solution.planes, problem.n_examples)
+            yield solution
+            if solution.certificate.message == INTERRUPTED:
+                return
+    finally:
+        problem.close()
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is not None and not is_integer(random_state, 0):
+        raise ValueError(f"random_state must be an integer ≥ 0, a Generator or None, found {random_state!r}.")
+    return np.random.default_rng(random_state or 0)
+
+
+def _check_planes(planes: Any, solver: str) -> None:
     if isinstance(planes, Solution):
         raise TypeError(
             "planes is a Solution; give its planes, planes=solution.planes, of a run with keep_planes=True."
         )
     if planes is not None and not isinstance(planes, Planes):
-        raise TypeError(f"planes must come from a Solution of solver '{chosen.name}', found {type(planes).__name__}.")
-    problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
-    rng = random_state if isinstance(random_state, np.random.Generator) else np.random.default_rng(random_state or 0)
-    deadline = None if max_time is None else time.perf_counter() + max_time
-    task = Task(problem, float(C), loss, tol, rng, deadline)
-    try:
-        chosen, choice = settle_solver(solver, chosen, problem, loss, solver_options)
-        origin = None
-        if planes is not None or keep_planes:
-            try:
-                origin = origin_of(model, X, Y, problem.sample_weight, rescaling, chosen.name)
-            except NoOriginError:
-                if planes is None or not planes.is_hint:
-                    raise
-        solution = run(
-            chosen,
-            task,
-            max_iter=max_iter,
-            max_time=max_time,
-            verbose=verbose,
-            callback=callback,
-            planes=None if planes is None or origin is None else planes.for_problem(origin),
-            keep_planes=keep_planes and origin is not None,
-        )
-        if solution.history:
-            solution.history[0].update(choice)
-        if solution.planes is not None and origin is not None:
-            solution.planes = Planes(origin, solution.planes)
-        return solution
-    finally:
-        problem.close()
+        raise TypeError(f"planes must come from a Solution of solver '{solver}', found {type(planes).__name__}.")
 
 
 def check_model(model: Any) -> None:

@@ -1,9 +1,10 @@
 """The scikit-learn face: parameters, validation, label encoding and fitted attributes, one file per estimator."""
 
-from maxmargin.estimators._base import load
+from maxmargin.estimators._base import EstimatorPath, load
 from maxmargin.estimators.binary import BinarySVM
 from maxmargin.estimators.chain import ChainSVM
 from maxmargin.estimators.multiclass import MulticlassSVM
+from maxmargin.estimators.path_cv import PathCV
 from maxmargin.estimators.structural import StructuralSVM
 
-__all__ = ["BinarySVM", "ChainSVM", "MulticlassSVM", "StructuralSVM", "load"]
+__all__ = ["BinarySVM", "ChainSVM", "EstimatorPath", "MulticlassSVM", "PathCV", "StructuralSVM", "load"]

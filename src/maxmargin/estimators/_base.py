@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer, is_number
 from maxmargin._warm_start import NO_PLANES, Planes
@@ -19,12 +20,69 @@ from maxmargin.estimators._streams import check_continues
 from maxmargin.files import model_file
 from maxmargin.model import Model
 from maxmargin.models._linear import check_cost_matrix
+from maxmargin.path import default_grid
 from maxmargin.problem import FloatArray, Problem
 from maxmargin.result import Certificate, Solution
 from maxmargin.solvers import make_solver
 from maxmargin.solvers._online import OnlineSolver, OnlineState
 from maxmargin.solvers.base import Solver, Task
-from maxmargin.train import Trainable, check_model, train
+from maxmargin.train import Trainable, check_model, solutions_at, train
+
+
+@dataclasses.dataclass
+class Training:
+    """A model with data as it takes them, and what makes a fitted estimator of an unfitted one and a solution."""
+
+    model: Trainable
+    X: Any
+    Y: Any
+    sample_weight: ArrayLike | None
+    finish: Callable[[Any, Solution], None]
+
+
+@dataclasses.dataclass
+class EstimatorPath(Sequence[Any]):
+    """Fitted estimators over a grid of C, in the order in which it was given.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (n_points,)
+        The values of C.
+    estimators : list
+        A fitted estimator for each; indexing or looping over the path gives them too.
+    coefs : ndarray of shape (n_points, ...)
+        Their ``coef_``, one after the other: a copy.
+    """
+
+    Cs: FloatArray
+    estimators: list[Any]
+
+    @property
+    def coefs(self) -> FloatArray:
+        """The ``coef_`` of all estimators, points × their shape."""
+        return np.stack([estimator.coef_ for estimator in self.estimators])
+
+    def score(self, X: Any, y: Any, **score_parameters: Any) -> FloatArray:
+        """Return the ``score`` of every estimator.
+
+        Parameters
+        ----------
+        X, y
+            Held-out data, as for ``score`` of the estimators.
+        **score_parameters
+            Other parameters of ``score``.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+        """
+        return np.array([estimator.score(X, y, **score_parameters) for estimator in self.estimators])
+
+    def __len__(self) -> int:
+        return len(self.estimators)
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.estimators[k]
 
 
 class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -93,36 +151,90 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         solver.check_C(self.C)
         return solver
 
-    def _train(self, model: Trainable, X: Any, Y: Any, sample_weight: ArrayLike | None) -> Solution:
-        """Train ``model`` and set what does not depend on it."""
+    @abstractmethod
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Training:
+        """Check parameters and data, and return what is to be trained; sets only what scikit-learn's validation sets."""
+
+    def _fit(self, training: Training) -> Self:
+        """Train, and set the fitted attributes."""
         # A hint from the first fit on: what cannot be kept apart by its pickle is trained without keeping anything.
         planes = dataclasses.replace(self._warm or NO_PLANES, is_hint=True) if self.warm_start else None
-        solution = train(
-            model,
-            X,
-            Y,
-            self.C,
-            solver=self.solver,
-            loss=self.loss,
-            rescaling=self.rescaling,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_time=self.max_time,
-            sample_weight=sample_weight,
-            n_jobs=self.n_jobs,
-            random_state=_seed(self.random_state),
-            verbose=int(self.verbose),
-            solver_options=self.solver_options,
-            planes=planes,
-            keep_planes=bool(self.warm_start),
-        )
+        keywords = self._keywords(training)
+        solution = train(**keywords, C=self.C, planes=planes, keep_planes=bool(self.warm_start))
+        self._warm = solution.planes
+        self._stream = None
+        return self._take(training, solution)
+
+    def path(self, X: Any, y: Any, Cs: Any = 10, **fit_parameters: Any) -> EstimatorPath:
+        """Fit for each C of a grid, at little more than the cost of the largest; this estimator itself is not changed.
+
+        Parameters
+        ----------
+        X, y
+            As for ``fit``.
+        Cs : int or array of float, default 10
+            The values of C, or how many: that many from C / 1000 to C of this estimator, at equal ratios. They are gone through
+            from the smallest up, each from where the one before it ended.
+        **fit_parameters
+            Other parameters of ``fit``: ``sample_weight`` and the like.
+
+        Returns
+        -------
+        EstimatorPath
+            A fitted estimator for each C, in the order of ``Cs``.
+
+        Examples
+        --------
+        >>> import maxmargin as mm
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> path = mm.MulticlassSVM().path(X[::2], y[::2], Cs=[0.01, 0.1, 1.0])
+        >>> path.score(X[1::2], y[1::2]) > 0.9
+        array([False,  True,  True])
+        >>> path[-1].predict(X[:1])
+        array([0])
+        """
+        check_training(C=self.C, tol=self.tol, max_iter=self.max_iter, max_time=self.max_time, verbose=self.verbose)
+        grid = default_grid(Cs, self.C)
+        order = np.argsort(grid, kind="stable")
+        found = dict(zip(order.tolist(), self._fitted_at(grid[order], X, y, fit_parameters), strict=False))
+        reached = sorted(found)
+        return EstimatorPath(grid[reached], [found[k] for k in reached])
+
+    def _fitted_at(self, Cs: FloatArray, X: Any, y: Any, fit_parameters: Mapping[str, Any]) -> Iterator[Self]:
+        """Yield a fitted estimator for each C; fewer after an interrupt."""
+        first = clone(self)
+        training = first._prepare(X, y, **fit_parameters)
+        for C, solution in zip(Cs.tolist(), solutions_at(Cs.tolist(), **first._keywords(training)), strict=False):
+            yield copy.copy(first).set_params(C=C)._take(training, solution)
+
+    def _keywords(self, training: Training) -> dict[str, Any]:
+        """Return what ``train`` and a path take in common."""
+        return {
+            "model": training.model,
+            "X": training.X,
+            "Y": training.Y,
+            "solver": self.solver,
+            "loss": self.loss,
+            "rescaling": self.rescaling,
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "max_time": self.max_time,
+            "sample_weight": training.sample_weight,
+            "n_jobs": self.n_jobs,
+            "random_state": _seed(self.random_state),
+            "verbose": int(self.verbose),
+            "solver_options": self.solver_options,
+        }
+
+    def _take(self, training: Training, solution: Solution) -> Self:
+        """Become what was trained."""
         _check_precision(solution.w)
         self.n_iter_ = len(solution.history)
         self.certificate_ = solution.certificate
         self.history_ = solution.history
-        self._warm = solution.planes
-        self._stream = None
-        return solution
+        training.finish(self, solution)
+        return self
 
     def _learn(self, solver: Solver, problem: Problem) -> FloatArray:
         """Visit each example of a problem once, going on from the last call; return w, and set what is no model's."""

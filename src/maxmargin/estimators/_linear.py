@@ -15,10 +15,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin._parameters import check_bool, is_number
-from maxmargin.estimators._base import MaxMarginEstimator, check_known, is_sparse
+from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, is_sparse
 from maxmargin.estimators._streams import check_same_classes, known_codes, online_only
 from maxmargin.models._linear import LinearModel, check_sample_weight
 from maxmargin.problem import FloatArray
+from maxmargin.result import Solution
 
 # A larger constant would leave double precision when it is squared.
 _LARGEST_CONSTANT = 1e100
@@ -95,6 +96,9 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         -------
         self
         """
+        return self._fit(self._prepare(X, y, sample_weight))
+
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Training:
         self._check_parameters(LinearModel.abilities)
         X, y = self._validated(X, y, reset=True)
         classes, inverse = _unique(y)
@@ -102,9 +106,11 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         self._check_number_of_classes(y, classes)
         weights = self._example_weights(check_sample_weight(sample_weight, len(codes)), classes, codes)
         model, targets = self._encode(classes, codes)
-        solution = self._train(model, self._rows(X), targets, weights)
-        self._set_fitted(classes, model.blocks(solution.w)["coef"], X.shape[1])
-        return self
+
+        def finish(fitted: LinearClassifier, solution: Solution) -> None:
+            fitted._set_fitted(classes, model.blocks(solution.w)["coef"], X.shape[1])
+
+        return Training(model, self._rows(X), targets, weights, finish)
 
     @online_only
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None) -> Self:

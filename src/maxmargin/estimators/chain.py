@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import effective_n_jobs
-from maxmargin.estimators._base import MaxMarginEstimator, check_known, loss_table, storable
+from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, loss_table, storable
 from maxmargin.estimators._sequence_data import (
     check_hashable,
     check_legal,
@@ -27,6 +27,7 @@ from maxmargin.estimators._vocabulary import Vocabulary
 from maxmargin.models import Chain, Sequences
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray
+from maxmargin.result import Solution
 
 
 @storable
@@ -73,7 +74,8 @@ class ChainSVM(MaxMarginEstimator):
     random_state : int, Generator, RandomState or None, default None
         Seed of solvers that visit the examples in random order.
     warm_start : bool, default False
-        Whether to keep the planes, so that the next ``fit`` on the same data (with another C, say) starts from them.
+        Whether to keep the planes, so that the next ``fit`` on the same data (with another C, say), or on these and more
+        behind them, starts from them.
     verbose : int, default 0
         1: a line per exact pass; 2: a line per iteration.
     solver_options : dict or None, default None
@@ -190,15 +192,23 @@ class ChainSVM(MaxMarginEstimator):
         -------
         self
         """
+        return self._fit(self._prepare(X, y, sample_weight, token_weight))
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, token_weight: Sequence[ArrayLike] | None = None
+    ) -> Training:
         self._check_parameters(Chain.abilities)
         data, vocabulary = read_sequences(X)
         classes, codes = encode_labels(flatten_labels(y, data), data)
         model = self._checked_model(classes, codes, data, token_weight)
         weights = check_sample_weight(sample_weight, len(data))
-        solution = self._train(model, data, np.split(codes, data.offsets[1:-1]), weights)
-        self._set_fitted(classes, model.forbidden, vocabulary, data.rows.shape[1], bool(self.ends))
-        self._w = solution.w
-        return self
+        n_features = data.rows.shape[1]
+
+        def finish(fitted: ChainSVM, solution: Solution) -> None:
+            fitted._set_fitted(classes, model.forbidden, vocabulary, n_features, model.ends)
+            fitted._w = solution.w
+
+        return Training(model, data, np.split(codes, data.offsets[1:-1]), weights, finish)
 
     @online_only
     def partial_fit(

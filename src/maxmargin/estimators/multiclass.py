@@ -56,7 +56,8 @@ class MulticlassSVM(LinearClassifier):
     random_state : int, Generator, RandomState or None, default None
         Seed of solvers that visit the examples in random order.
     warm_start : bool, default False
-        Whether to keep the planes, so that the next ``fit`` on the same data (with another C, say) starts from them.
+        Whether to keep the planes, so that the next ``fit`` on the same data (with another C, say), or on these and more
+        behind them, starts from them.
     verbose : int, default 0
         1: a line per exact pass; 2: a line per iteration.
     solver_options : dict or None, default None

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import effective_n_jobs
-from maxmargin.estimators._base import MaxMarginEstimator, storable
+from maxmargin.estimators._base import MaxMarginEstimator, Training, storable
 from maxmargin.estimators._streams import online_only
 from maxmargin.model import Model
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray
+from maxmargin.result import Solution
 
 
 @storable
@@ -52,7 +53,8 @@ class StructuralSVM(MaxMarginEstimator):
     random_state : int, Generator, RandomState or None, default None
         Seed of solvers that visit the examples in random order.
     warm_start : bool, default False
-        Whether to keep the planes, so that the next ``fit`` on the same data (with another C, say) starts from them.
+        Whether to keep the planes, so that the next ``fit`` on the same data (with another C, say), or on these and more
+        behind them, starts from them.
         A model or data without a pickle, by which they are known again, are trained afresh each time.
     verbose : int, default 0
         1: a line per exact pass; 2: a line per iteration.
@@ -143,13 +145,17 @@ class StructuralSVM(MaxMarginEstimator):
         -------
         self
         """
+        return self._fit(self._prepare(X, y, sample_weight))
+
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Training:
         check_model(self.model)
         self._check_parameters(self.model.abilities)
         model = copy.deepcopy(self.model)
-        solution = self._train(model, X, y, sample_weight)
-        self.model_ = model
-        self.coef_ = solution.w
-        return self
+
+        def finish(fitted: StructuralSVM, solution: Solution) -> None:
+            fitted.model_, fitted.coef_ = model, solution.w
+
+        return Training(model, X, y, sample_weight, finish)
 
     @online_only
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:

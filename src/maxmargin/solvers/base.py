@@ -95,6 +95,7 @@ class Solver(ABC):
     losses: ClassVar[frozenset[str]]  # none for a solver that minimises nothing: it has no primal either
     rescalings: ClassVar[frozenset[str]] = frozenset({"margin", "slack"})
     has_dual: ClassVar[bool] = True
+    planes_outlive_data: ClassVar[bool] = True  # whether planes serve when examples have joined behind theirs
     needs: frozenset[str] = frozenset({"max_oracle"})
     options: ClassVar[Mapping[str, Option]]
 
@@ -134,6 +135,16 @@ class Solver(ABC):
         """Return the point to end with where that is not the best of the iterates."""
         return None
 
+    def resume(self, task: Task) -> Iterator[Iterate]:
+        """Yield iterates for a task that differs by C only, from where those of the last task ended."""
+        self._precise = False
+        return self.iterate(task, self.planes())
+
+    @classmethod
+    def keeps_planes(cls) -> bool:
+        """Return whether a later run can continue from what this one leaves."""
+        return cls.planes is not Solver.planes
+
     @property
     def precise(self) -> bool:
         """Whether passes must search in double precision; set by the driver once rounding could matter."""
@@ -151,7 +162,7 @@ _PRECISE_BELOW = 1e-4
 
 # Endings that mean more than their text.
 _RULE_MET = "the stopping rule was met"
-_INTERRUPTED = "training was interrupted"
+INTERRUPTED = "training was interrupted"
 
 
 @dataclass
@@ -234,16 +245,20 @@ def run(
     verbose: int = 0,
     callback: Callable[[Record], object] | None = None,
     planes: Any = None,
+    resumes: bool = False,
     keep_planes: bool = False,
 ) -> Solution:
-    """Run a solver until the gap is small enough, and certify what it found."""
+    """Run a solver until the gap is small enough, and certify what it found.
+
+    ``planes`` are those of an earlier run; ``resumes`` says that this solver has just run on the same problem with another C.
+    """
     problem = task.problem
     start = time.perf_counter()
     best = _Best(problem.zero_weights(), has_primal=bool(solver.losses))
     history: list[Record] = []
     message = ""
     try:
-        for iterate in solver.iterate(task, planes):
+        for iterate in solver.resume(task) if resumes else solver.iterate(task, planes):
             iterate.is_precise = iterate.is_precise or problem.always_precise
             best.update(iterate)
             seconds = time.perf_counter() - start
@@ -274,7 +289,7 @@ def run(
             best.look_at(iterate, task)
         best.verify(task)
     except KeyboardInterrupt:
-        message = _INTERRUPTED
+        message = INTERRUPTED
         best.take(solver.result())
     certificate = best.certificate(problem, message)
     if history:
@@ -288,8 +303,8 @@ def run(
         )
         warnings.warn(
             f"{message}; {distance}, tol is {task.tol:g}.",
-            _convergence_warning(must_be_quick=message == _INTERRUPTED),
-            stacklevel=3,
+            _convergence_warning(must_be_quick=message == INTERRUPTED),
+            stacklevel=4,
         )
     kept = solver.planes() if keep_planes else None
     return Solution(best.weights.exact, certificate, history, solver.name, kept)

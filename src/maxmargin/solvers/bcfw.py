@@ -49,6 +49,7 @@ class BCFW(Solver):
     """One dual point, moved towards one plane of one example at a time; see the module's text."""
 
     name = "bcfw"
+    planes_outlive_data = False  # the averages over all steps are those of one set of examples
     losses = frozenset({"hinge"})
     options: ClassVar = {
         "averaging": Option(True, *_BOOLEAN, "certify the weighted average of all iterates in place of the last one"),

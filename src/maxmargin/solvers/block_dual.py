@@ -55,6 +55,8 @@ _WORTH_SEARCHING = 0.02
 _MOST_SWEEPS = 100
 # Planes of an earlier run are solved over, roughly, before the first pass: at most so many times all blocks.
 _WARM_ROUNDS = 20
+# After a change of C the blocks are first solved so much more coarsely than at the end of the last: the gap is that much larger.
+_COARSER = 10.0
 # An iteration that leaves more of the gap than this is slow.
 _SLOW = 0.7
 
@@ -90,6 +92,19 @@ class BlockDual(Solver):
             blocks.start_from(planes)
         elif not blocks.searches_are_dear:
             blocks.first_pass()
+        yield from self._rounds(blocks)
+
+    def resume(self, task: Task) -> Iterator[Iterate]:
+        """Yield iterates for another C, from the blocks as they are."""
+        self._precise = False
+        if not isinstance(self._blocks, _Blocks):
+            yield from self.iterate(task, self.planes())
+            return
+        self._blocks.continue_with(task)
+        self._blocks.sweep(precise=False)
+        yield from self._rounds(self._blocks)
+
+    def _rounds(self, blocks: _Blocks) -> Iterator[Iterate]:
         while True:
             yield blocks.evaluate(precise=self.precise)
             blocks.visit(precise=self.precise)
@@ -165,6 +180,17 @@ class _Blocks:
             self._ascend_face(0.1 * self._tolerance, self._weights.exact)
         self._sets.weights(self._weights.exact)
         self._weights.touch()
+
+    def continue_with(self, task: Task) -> None:
+        """Go over to another C: α becomes its multiple that is worth most there."""
+        self._tolerance *= _COARSER
+        self._task = task
+        self._budget = task.C * float(self._s.sum())
+        self._sets.rescale(task.C * self._s, self._weights.exact)
+        self._weights.touch()
+        self._ascend_face = FaceAscent(task, self._sets)
+        self._gap = self._last_gap = np.inf
+        self._gain, self._work = 0.0, self._problem.search_work
 
     def first_pass(self) -> None:
         """Visit all examples at the w that those before them left."""

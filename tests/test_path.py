@@ -1,0 +1,203 @@
+"""A path over C: every point is what a single run would certify, in the order asked for."""
+
+import numpy as np
+import pytest
+import reference
+import small_model
+from block_rules import exact
+from tagging_problem import tagging_problem
+from test_solvers_exact import assert_bounds_hold, case
+from test_working_sets import N_EXAMPLES, N_WEIGHTS, NOTHING, crawling_sets, dual, plane
+
+import maxmargin as mm
+from maxmargin import _core
+from maxmargin.solvers import SOLVERS
+from maxmargin.solvers.base import Solver
+
+pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
+
+KEEPING = [name for name, solver in SOLVERS.items() if solver.keeps_planes()]
+CS = [0.5, 0.005, 5.0, 0.05]
+
+
+@pytest.mark.filterwarnings("ignore:max_iter")
+@pytest.mark.parametrize(("solver", "loss"), [(s, loss) for s in KEEPING for loss in sorted(SOLVERS[s].losses)])
+@pytest.mark.parametrize(
+    ("name", "variant", "rescaling"),
+    [
+        ("binary", "sample weights", "margin"),
+        ("multiclass", "everything", "slack"),
+        ("chain", "plain", "margin"),
+        ("chain", "nonnegative", "margin"),
+        ("chain", "everything", "slack"),
+    ],
+)
+def test_every_point_holds_its_own_optimum(name, variant, rescaling, solver, loss):
+    is_slow = solver not in ("block-dual", "one-slack", "n-slack")
+    for seed in range(1 if is_slow else 2):
+        problem = case(name, variant, seed)
+        points = mm.path(
+            problem.native,
+            problem.X,
+            problem.Y,
+            CS,
+            solver=solver,
+            loss=loss,
+            rescaling=rescaling,
+            sample_weight=problem.sample_weight,
+            tol=0.02 if is_slow else 1e-6,
+            max_iter=3000,
+        )
+        assert points.Cs.tolist() == CS
+        for C, solution in zip(CS, points, strict=True):
+            best = reference.solve(problem.planes(rescaling), C, problem.sample_weight, loss, problem.bounded)
+            assert solution.certificate.converged or is_slow
+            assert solution.certificate.exact
+            records = [record for record in solution.history if np.isfinite(record["primal"])]
+            assert_bounds_hold(records, best)
+
+
+@pytest.mark.parametrize("solver", ["block-dual", "n-slack", "one-slack"])
+def test_points_agree_with_single_runs_and_cost_less(solver):
+    X, Y = tagging_problem()
+    model, Cs = mm.models.Chain(4, ends=True), np.geomspace(1e-4, 0.1, 8)
+    points = mm.path(model, X, Y, Cs, solver=solver, tol=1e-4)
+    singles = [mm.train(model, X, Y, C, solver=solver, tol=1e-4) for C in Cs]
+    for one, other in zip(points, singles, strict=True):
+        assert one.certificate.relative_gap <= 1e-4
+        assert one.certificate.dual <= other.certificate.primal
+        assert other.certificate.dual <= one.certificate.primal
+    calls, single_calls = (sum(s.certificate.oracle_calls for s in found) for found in (points, singles))
+    assert calls < single_calls
+
+
+def test_a_model_in_python_has_a_path():
+    X, y = small_model.data(20)
+    points = mm.path(small_model.Classes(), X, y, [1.0, 0.1], solver="block-dual", tol=1e-6)
+    for C, solution in zip(points.Cs, points, strict=True):
+        single = mm.train(small_model.Classes(), X, y, C, tol=1e-6)
+        assert solution.certificate.primal == pytest.approx(single.certificate.primal, rel=3e-6)
+
+
+def test_the_order_of_the_grid_does_not_matter():
+    X, Y = tagging_problem()
+    Cs = np.array([0.01, 0.0001, 0.001])
+    mixed = mm.path(mm.models.Chain(4), X, Y, Cs, solver="block-dual")
+    ascending = mm.path(mm.models.Chain(4), X, Y, np.sort(Cs), solver="block-dual")
+    np.testing.assert_array_equal(mixed.w[np.argsort(Cs)], ascending.w)
+    assert [s.certificate for s in mixed[1:]] == [s.certificate for s in ascending[:2]]
+
+
+def test_equal_values_of_C_are_solved_once_each():
+    X, Y = tagging_problem()
+    twice = mm.path(mm.models.Chain(4), X, Y, [0.01, 0.01], solver="block-dual")
+    assert len(twice) == 2
+    assert twice[1].certificate.oracle_calls <= twice[0].certificate.oracle_calls
+
+
+def test_a_path_begins_and_ends_with_planes():
+    X, Y = tagging_problem()
+    settings = {"solver": "block-dual", "keep_planes": True}
+    low = mm.path(mm.models.Chain(4), X, Y, [0.001, 0.0001], **settings)
+    assert low[0].planes is not None
+    assert low[1].planes is None
+    high = mm.path(mm.models.Chain(4), X, Y, [0.002, 0.02], planes=low[0].planes, **settings)
+    cold = mm.train(mm.models.Chain(4), X, Y, 0.002, solver="block-dual")
+    assert high[0].certificate.oracle_calls < cold.certificate.oracle_calls
+    with pytest.raises(ValueError, match="planes belong to another problem: X and Y differ"):
+        mm.path(mm.models.Chain(4), X[1:], Y[1:], [0.1], planes=low[0].planes, solver="block-dual")
+
+
+def test_an_interrupt_ends_the_path_with_what_was_reached():
+    X, Y = tagging_problem()
+    n_records = 0
+
+    def interrupt_later(record):
+        nonlocal n_records
+        n_records += 1
+        if record["iteration"] == 1 and n_records > 1:
+            raise KeyboardInterrupt
+
+    with pytest.warns() as caught:
+        points = mm.path(mm.models.Chain(4), X, Y, [0.1, 0.001, 0.01], solver="block-dual", callback=interrupt_later)
+    texts = " ".join(str(warning.message) for warning in caught)
+    assert "training was interrupted" in texts
+    assert "interrupted at point 2 of 3" in texts
+    assert points.Cs.tolist() == [0.001, 0.01]
+    assert points[0].certificate.converged
+    assert not points[1].certificate.converged
+
+
+@pytest.mark.parametrize(
+    ("Cs", "error", "text"),
+    [
+        ([], ValueError, "Cs is empty"),
+        (1.0, TypeError, "must be a list of values of C, found 1.0"),
+        ("12", TypeError, "must be a list of values of C"),
+        ([1.0, 0.0], ValueError, r"Cs\[1\] must be a positive number, found 0.0"),
+        ([np.nan], ValueError, r"Cs\[0\] must be a positive number"),
+        ([[1.0], [2.0]], ValueError, r"Cs\[0\] must be a positive number"),
+        (["a"], ValueError, r"Cs\[0\] must be a positive number, found 'a'"),
+        ([None], ValueError, r"Cs\[0\] must be a positive number, found None"),
+        ([True], ValueError, r"Cs\[0\] must be a positive number, found True"),
+    ],
+)
+def test_what_is_no_grid_is_refused(Cs, error, text):
+    with pytest.raises(error, match=text):
+        mm.path(mm.models.Binary(), np.eye(2), [-1, 1], Cs)
+
+
+def test_a_solver_without_planes_is_refused_with_those_that_have_them(monkeypatch):
+    class Forgetful(SOLVERS["one-slack"]):
+        name = "forgetful"
+        planes = Solver.planes
+
+    monkeypatch.setitem(SOLVERS, "forgetful", Forgetful)
+    with pytest.raises(ValueError, match=r"'forgetful' keeps no planes.*for a path use .*'block-dual'"):
+        mm.path(mm.models.Binary(), np.eye(2), [-1, 1], [1.0, 2.0], solver="forgetful")
+    assert len(mm.path(mm.models.Binary(), np.eye(2), [-1, 1], [1.0], solver="forgetful")) == 1
+
+
+# -------------------------------------------------------------------------------------- other budgets in the core
+
+
+@pytest.mark.parametrize("nonnegative", [NOTHING, np.array([0, 2])], ids=["free", "nonnegative"])
+@pytest.mark.parametrize("factor", [0.3, 1.0, 1.2, 4.0])
+def test_rescaled_sets_hold_the_best_multiple_of_their_dual_point(factor, nonnegative):
+    sets, s, _ = crawling_sets(np.random.default_rng(1), False, nonnegative)
+    w, everyone, s = np.zeros(N_WEIGHTS), np.arange(N_EXAMPLES), 1e-5 * s
+    sets.rescale(s, w)
+    for _ in range(5):
+        sets.sweep(everyone, exact(1e-9), w)
+    norm2, linear = float(w @ w), sets.linear_part()
+    sets.rescale(factor * s, w)
+    # With budgets so small some example spends all of its own: no multiple above the factor is allowed.
+    multiple = min(linear / norm2, factor)
+    assert dual(sets, w) == pytest.approx(multiple * linear - 0.5 * multiple**2 * norm2, rel=1e-9)
+    fresh = np.empty(N_WEIGHTS)
+    sets.weights(fresh)
+    np.testing.assert_allclose(w, fresh, rtol=1e-12)
+    # What is moved afterwards is consistent: α and w stay together.
+    sets.sweep(everyone, exact(1e-9), w)
+    sets.weights(fresh)
+    np.testing.assert_allclose(w, fresh, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("C", [0.1, 0.5, 30.0])
+def test_the_best_multiple_of_one_plane_is_the_optimum_of_the_squared_hinge(C):
+    loss, psi = 2.0, np.array([1.0, -3.0])
+    sets, w = _core.WorkingSets(_core.VectorSpace(1, 2, "margin"), np.array([0.5]), True, NOTHING), np.zeros(2)
+    sets.insert(plane(0, loss, psi), w, -np.inf)
+    sets.sweep(np.zeros(1, np.int64), exact(1e-12), w)
+    sets.rescale(np.array([C]), w)
+    np.testing.assert_allclose(w, loss / (psi @ psi + 1.0 / (2.0 * C)) * psi, rtol=1e-9)
+
+
+def test_rescaling_refuses_budgets_of_other_examples():
+    sets, s, _ = crawling_sets(np.random.default_rng(1), False)
+    with pytest.raises(ValueError, match="budgets"):
+        sets.rescale(s[:-1], np.zeros(N_WEIGHTS))
+    with pytest.raises(ValueError, match="must be 0 where they were"):
+        sets.rescale(np.where(np.arange(N_EXAMPLES) == 3, 0.0, s), np.zeros(N_WEIGHTS))
+    with pytest.raises(ValueError, match="budgets"):
+        sets.rescale(-s, np.zeros(N_WEIGHTS))

@@ -1,0 +1,197 @@
+"""Paths of estimators, and C chosen along them by held-out data."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from test_sklearn_checks import KINDS, expected_failures, toy
+
+import maxmargin as mm
+
+CS = [1e-5, 0.01, 1.0]
+
+
+@pytest.fixture(params=KINDS)
+def case(request):
+    estimator, X, y = toy(request.param)
+    return estimator.set_params(tol=1e-5), X, y
+
+
+# --------------------------------------------------------------------------------------------- estimator.path
+
+
+def test_every_estimator_of_a_path_is_as_good_as_its_own_fit(case):
+    estimator, X, y = case
+    before = dict(vars(estimator))
+    path = estimator.path(X, y, Cs=CS[::-1])
+    assert vars(estimator) == before
+    assert path.Cs.tolist() == CS[::-1]
+    assert len(path) == 3
+    for C, fitted in zip(path.Cs, path, strict=True):
+        single = clone(estimator).set_params(C=C).fit(X, y)
+        assert fitted.get_params()["C"] == C
+        assert fitted.certificate_.relative_gap <= 1e-5
+        assert fitted.certificate_.primal == pytest.approx(single.certificate_.primal, rel=3e-5)
+        assert fitted.score(X, y) == pytest.approx(single.score(X, y), abs=0.2)
+    assert path.coefs.shape == (3, *path[0].coef_.shape)
+    np.testing.assert_array_equal(path.score(X, y), [fitted.score(X, y) for fitted in path])
+
+
+def test_points_of_a_path_do_not_share_what_they_may_change(case):
+    estimator, X, y = case
+    low, high = estimator.path(X, y, Cs=[0.01, 1.0])
+    expected = list(high.predict(X))
+    low.fit(X, y).coef_[:] = 0.0
+    low.set_params(C=5.0)
+    assert list(high.predict(X)) == expected
+    assert high.C == 1.0
+    assert pickle.loads(pickle.dumps(high)).certificate_ == high.certificate_
+
+
+def test_a_number_of_Cs_means_a_grid_up_to_the_estimators_own(case):
+    estimator, X, y = case
+    path = estimator.set_params(C=2.0, tol=0.1).path(X, y, Cs=4)
+    np.testing.assert_allclose(path.Cs, [0.002, 0.02, 0.2, 2.0])
+    assert estimator.path(X, y, Cs=1).Cs.tolist() == [2.0]
+    assert len(estimator.path(X, y)) == 10
+
+
+def test_a_path_takes_the_parameters_of_fit():
+    estimator, X, y = toy("chain")
+    weight, tokens = np.arange(9.0), [np.full(5, 2.0)] * 9
+    (fitted,) = estimator.path(X, y, [0.1], sample_weight=weight, token_weight=tokens)
+    single = clone(estimator).set_params(C=0.1).fit(X, y, sample_weight=weight, token_weight=tokens)
+    assert fitted.certificate_ == single.certificate_
+    with pytest.raises(TypeError, match="simple_weight"):
+        estimator.path(X, y, [0.1], simple_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("Cs", "error"), [(0, TypeError), (-3, TypeError), (None, TypeError), ([], ValueError), ([1.0, -1.0], ValueError)]
+)
+def test_a_bad_grid_is_refused(Cs, error):
+    estimator, X, y = toy("binary")
+    with pytest.raises(error, match="Cs"):
+        estimator.path(X, y, Cs)
+    with pytest.raises(error, match="Cs"):
+        mm.PathCV(estimator, Cs).fit(X, y)
+
+
+# ---------------------------------------------------------------------------------------------------- PathCV
+
+
+@parametrize_with_checks(
+    [mm.PathCV(mm.BinarySVM(), 3, cv=2), mm.PathCV(mm.MulticlassSVM(), 3, cv=2)],
+    expected_failed_checks=lambda search: expected_failures(search.estimator),
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_it_finds_what_a_grid_search_finds(case):
+    estimator, X, y = case
+    search = mm.PathCV(estimator, CS, cv=KFold(3)).fit(X, y)
+    grid = GridSearchCV(estimator, {"C": CS}, cv=KFold(3)).fit(X, y)
+    assert search.scores_.shape == (3, 3)
+    assert search.Cs_.tolist() == CS
+    assert grid.best_params_["C"] == search.C_
+    for k in range(3):
+        np.testing.assert_allclose(search.scores_[k], grid.cv_results_[f"split{k}_test_score"], atol=0.1)
+    assert search.best_score_ == search.scores_.mean(axis=0).max()
+    assert search.best_estimator_.C == search.C_
+    assert list(search.predict(X)) == list(grid.predict(X))
+    assert search.score(X, y) == grid.score(X, y)
+
+
+def test_of_equal_scores_the_smallest_C_wins():
+    X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]] * 3), np.array([0, 0, 1, 1] * 3)
+    search = mm.PathCV(mm.BinarySVM(), [10.0, 0.1, 1.0], cv=3).fit(X, y)
+    assert search.scores_.tolist() == [[1.0] * 3] * 3
+    assert search.C_ == 0.1
+
+
+@pytest.mark.parametrize("cv", [0.25, KFold(2), 2, None])
+def test_ways_to_hold_out(cv, case):
+    estimator, X, y = case
+    search = mm.PathCV(estimator, [0.1, 1.0], cv=cv).fit(X, y)
+    assert search.scores_.shape == ({0.25: 1, None: 5}.get(cv if isinstance(cv, float | None) else 0, 2), 2)
+
+
+@pytest.mark.parametrize("cv", [0.0, 1.0, -0.5, 1.5, float("nan")])
+def test_a_share_that_holds_out_nothing_or_all_is_refused(cv):
+    estimator, X, y = toy("binary")
+    with pytest.raises(ValueError, match="share below 1 to hold out"):
+        mm.PathCV(estimator, cv=cv).fit(X, y)
+
+
+def test_scoring_decides():
+    estimator, X, y = toy("multiclass")
+    worst = make_scorer(accuracy_score, greater_is_better=False)
+    search = mm.PathCV(estimator, CS, cv=3, scoring=worst).fit(X, y)
+    assert search.C_ == 1e-5
+    assert search.score(X, y) <= 0.0
+    assert mm.PathCV(estimator, CS, cv=3, scoring="f1_macro").fit(X, y).C_ == 1.0
+
+
+def test_weights_are_split_with_the_examples():
+    estimator, X, y = toy("binary")
+    weight = np.where(np.arange(45) % 3 == 0, 0.0, 1.0)
+    folds = [(np.arange(30), np.arange(30, 45))]
+    search = mm.PathCV(estimator, [0.5], cv=folds).fit(X, y, sample_weight=weight)
+    kept = weight > 0.0
+    same = clone(estimator).set_params(C=0.5).fit(X[:30][kept[:30]], y[:30][kept[:30]])
+    assert search.scores_[0, 0] == same.score(X[30:], y[30:])
+    np.testing.assert_allclose(
+        search.best_estimator_.coef_, clone(search.best_estimator_).fit(X[kept], y[kept]).coef_, atol=0.05
+    )
+
+
+def test_without_refit_it_only_chooses(case):
+    estimator, X, y = case
+    search = mm.PathCV(estimator, [0.1, 1.0], cv=2, refit=False).fit(X, y)
+    assert search.C_ in (0.1, 1.0)
+    with pytest.raises(AttributeError, match="refit=False"):
+        search.predict(X)
+
+
+def test_it_goes_where_estimators_go(case):
+    estimator, X, y = case
+    search = mm.PathCV(estimator, [0.1, 1.0], cv=2)
+    assert is_classifier(search) == is_classifier(estimator)
+    with pytest.raises(NotFittedError):
+        search.predict(X)
+    assert len(cross_val_score(clone(search), X, y, cv=2)) == 2
+    assert hasattr(search, "decision_function") == hasattr(estimator, "decision_function")
+    search.fit(X, y)
+    assert list(pickle.loads(pickle.dumps(search)).predict(X)) == list(search.predict(X))
+
+
+def test_in_a_pipeline_it_is_the_last_step():
+    estimator, X, y = toy("binary")
+    pipeline = make_pipeline(StandardScaler(), mm.PathCV(estimator, CS, cv=3)).fit(X, y)
+    assert pipeline.score(X, y) > 0.8
+    with pytest.raises(TypeError, match="PathCV takes their place"):
+        mm.PathCV(make_pipeline(StandardScaler(), estimator)).fit(X, y)
+
+
+def test_sparse_matrices_are_split():
+    estimator, X, y = toy("binary")
+    dense = mm.PathCV(estimator, CS, cv=3).fit(X, y)
+    sparse = mm.PathCV(estimator, CS, cv=3).fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(sparse.scores_, dense.scores_, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "text"), [(mm.BinarySVM, "of type ABCMeta"), (None, "of type NoneType"), ("svm", "of type str")]
+)
+def test_what_is_no_estimator_of_ours_is_refused(estimator, text):
+    with pytest.raises(TypeError, match=f"{text}; expected one of BinarySVM"):
+        mm.PathCV(estimator).fit(np.eye(2), [0, 1])
