@@ -57,6 +57,8 @@ _MOST_SWEEPS = 100
 _WARM_ROUNDS = 20
 # After a change of C the blocks are first solved so much more coarsely than at the end of the last: the gap is that much larger.
 _COARSER = 10.0
+# What the second iteration of a run leaves of the gap.
+_USUAL_FALL = 0.1
 # An iteration that leaves more of the gap than this is slow.
 _SLOW = 0.7
 
@@ -95,18 +97,19 @@ class BlockDual(Solver):
         yield from self._rounds(blocks)
 
     def resume(self, task: Task) -> Iterator[Iterate]:
-        """Yield iterates for another C, from the blocks as they are."""
-        self._precise = False
+        """Yield iterates for another C, from the blocks as they are where they are general ones."""
         if not isinstance(self._blocks, _Blocks):
-            yield from self.iterate(task, self.planes())
+            yield from super().resume(task)
             return
+        self._precise = False
         self._blocks.continue_with(task)
         self._blocks.sweep(precise=False)
         yield from self._rounds(self._blocks)
 
     def _rounds(self, blocks: _Blocks) -> Iterator[Iterate]:
         while True:
-            yield blocks.evaluate(precise=self.precise)
+            # A pass that is likely to be the last is made in double at once, or it would have to be made again.
+            yield blocks.evaluate(precise=self.precise or blocks.is_near_end)
             blocks.visit(precise=self.precise)
             blocks.sweep(precise=self.precise)
             blocks.ascend_where_slow()
@@ -149,7 +152,7 @@ class _Blocks:
         self._watch = Stopwatch("oracle", "visits", "sweeps")
         self._found: _core.PlaneBatch = _core.PlaneBatch()
         self._ascend_face = FaceAscent(task, self._sets)
-        self._gap = self._last_gap = np.inf
+        self._gap = self._last_gap = self._primal = np.inf
         self._gain = self._work = 0.0
         self._n_sweeps = self._n_added = 0
 
@@ -200,6 +203,12 @@ class _Blocks:
         self._problem.count_calls(len(self._weighted))
         self.sweep(precise=False)
 
+    @property
+    def is_near_end(self) -> bool:
+        """Whether the gap is within tol if it has fallen as much as the last time, or by ``_USUAL_FALL`` at the first."""
+        fall = self._gap / self._last_gap if np.isfinite(self._last_gap) and self._last_gap > 0.0 else _USUAL_FALL
+        return bool(np.isfinite(self._gap) and fall * self._gap <= self._task.tol * self._primal)
+
     def evaluate(self, *, precise: bool) -> Iterate:
         """Search all examples at w: exact bounds, and the planes of the next visits."""
         problem, w = self._problem, self._weights
@@ -213,7 +222,7 @@ class _Blocks:
         self._tolerance = (
             _TOLERANCE_SHARE * max(primal - dual, 0.0) / self._budget * self._problem.n_examples / n_blocks
         )
-        self._last_gap, self._gap = self._gap, primal - dual
+        self._last_gap, self._gap, self._primal = self._gap, primal - dual, primal
         details = {
             "planes": self._sets.n_planes,
             "blocks": n_blocks,
