@@ -3,12 +3,14 @@
     MAXMARGIN_DATA=... python benchmarks/which_solver.py [--max-cpu 60] [--solvers block-dual,sdm,…]
 
 Every solver trains once, in a process of its own, at C' = 1000 (the squared hinge at the same C), until its gap is 0.1 % or its
-CPU time is used up. Writes results/which_solver.csv and .md, and docs/images/which_solver.png.
+CPU time is used up. Writes results/which_solver.csv and .md, and docs/images/which_solver.png, which shows the last curve of
+every solver.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from _measure import in_fresh_process, write_table
+from _measure import RESULTS, in_fresh_process, write_table
 from fastest import load
 
 SOLVERS = {
@@ -67,16 +69,20 @@ def curve(name: str, loss: str, max_cpu: float) -> list[dict[str, Any]]:
     return points
 
 
-def draw(curves: dict[str, list[dict[str, Any]]]) -> None:
-    """Draw both losses' curves, side by side."""
+def draw() -> None:
+    """Draw the curves that were measured last, both losses side by side."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
-    for name, points in curves.items():
-        axis = axes[SOLVERS[name] == "squared_hinge"]
+    for name in SOLVERS:
+        kept = RESULTS / f"curve of {name}.json"
+        if not kept.exists():
+            continue
+        points = json.loads(kept.read_text())
+        axis = axes[int(SOLVERS[name] == "squared_hinge")]
         axis.loglog([p["cpu"] for p in points], [p["gap"] for p in points], marker=".", label=name.split(",")[0])
     for axis, title in zip(axes, ("hinge", "squared hinge"), strict=True):
         axis.set(title=title, xlabel="CPU seconds")
@@ -98,17 +104,17 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     chosen = [name for name in SOLVERS if name in arguments.solvers or name.replace(", ", ",") in arguments.solvers]
-    curves, rows = {}, []
+    rows = []
     for name in chosen:
         points = in_fresh_process(curve, name, SOLVERS[name], arguments.max_cpu).result
-        curves[name] = points
         reached = {
             f"to {gap:g}": next((p["cpu"] for p in points if p["gap"] <= gap), None) for gap in (0.1, 0.01, 0.001)
         }
         rows.append({"solver": name, **reached, "last gap": points[-1]["gap"], "CPU s": points[-1]["cpu"]})
         print(rows[-1], flush=True)
+        (RESULTS / f"curve of {name}.json").write_text(json.dumps(points))
     print(write_table("which_solver", rows, "CoNLL-2000, C' = 1000, one thread: CPU seconds to a relative gap."))
-    draw(curves)
+    draw()
 
 
 if __name__ == "__main__":
