@@ -50,6 +50,7 @@ METHODS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 DUAL = ("DCD-SSVM", "DCD-Light", "CPD")
 ONLINE = ("perceptron", "MIRA", "SGD", "SGD, slow")
+FIGURES = {1: DUAL, 2: ("DCD-SSVM", "FW-Struct", "SVM-Struct"), 3: ("DCD-SSVM", *ONLINE)}
 CHOSEN = ("DCD-SSVM", "SGD", "SGD, slow")  # whose C is chosen
 C_OF = {"DCD-Light": "DCD-SSVM", "CPD": "DCD-SSVM", "FW-Struct": "SGD, slow", "SVM-Struct": "SGD, slow"}
 
@@ -184,14 +185,14 @@ def primal_rows(runs: Runs, names: list[str]) -> list[Point]:
     return rows
 
 
-def score_rows(runs: Runs, names: list[str], measures: dict[str, str]) -> list[Point]:
+def score_rows(runs: Runs, names: list[str]) -> list[Point]:
     """Return Table 1, one row for each corpus."""
     rows = []
     for name in names:
         scores = {method: final_score(runs.get(name, method)) for method in ("DCD-SSVM", *ONLINE)}
         row: Point = {
             "set": TITLES[name],
-            "measure": measures[name],
+            "measure": "accuracy" if name == "ewt" else "F1",
             "C of DCD-SSVM": runs.get(name, "DCD-SSVM")[0]["C"],
         }
         row |= {method: f"{score:.2f}" for method, score in scores.items()}
@@ -205,7 +206,7 @@ def score_rows(runs: Runs, names: list[str], measures: dict[str, str]) -> list[P
 
 def draw(runs: Runs, names: list[str], number: int, file: str) -> None:
     """Draw one figure, a panel for each corpus; the first has two rows."""
-    methods = {1: DUAL, 2: ("DCD-SSVM", "FW-Struct", "SVM-Struct"), 3: ("DCD-SSVM", *ONLINE)}[number]
+    methods = FIGURES[number]
     columns = ("score", "primal") if number == 1 else ("score",)
     size = (3.6 * len(names), 3.2 * len(columns))
     figure, panels = plt.subplots(len(columns), len(names), figsize=size, squeeze=False)
@@ -214,10 +215,10 @@ def draw(runs: Runs, names: list[str], number: int, file: str) -> None:
             draw_panel(panels[row][k], runs, name, methods, column)
         panels[0][k].set_title(TITLES[name], fontsize=10)
         panels[-1][k].set_xlabel("CPU seconds")
+        panels[0][k].legend(fontsize=6, loc="lower right")
     panels[0][0].set_ylabel("test score, %")
     if number == 1:
         panels[1][0].set_ylabel("primal / best dual − 1")
-    panels[0][-1].legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(RESULTS / f"{file}.png", dpi=80)
     plt.close(figure)
@@ -229,13 +230,14 @@ def draw_panel(panel: Any, runs: Runs, name: str, methods: tuple[str, ...], colu
     for method in methods:
         seen = [point for point in known(runs.get(name, method), column) if point["cpu"] > 0]
         values = np.array([point[column] for point in seen])
+        has_C = C_OF.get(method, method) in CHOSEN
         panel.plot(
             [point["cpu"] for point in seen],
             values / best_dual - 1.0 if column == "primal" else values,
             ".-",
             ms=4,
             lw=1,
-            label=method,
+            label=f"{method}, C = {seen[0]['C']:g}" if has_C else method,
         )
     panel.set_xscale("log")
     if column == "primal":
@@ -263,16 +265,18 @@ def main() -> None:
         for key in arguments.sets:
             corpus = load(key, 1000 if arguments.quick else None)
             run_all(Experiment(corpus, runs, choices, arguments.max_time))
-    done = [key for key in TITLES if all(runs.get(key, method) for method in METHODS)]
-    measures = {key: "accuracy" if key == "ewt" else "F1" for key in done}
-    print(
-        write_table(
-            f"{name}_primal", primal_rows(runs, done), "Primal at shares of DCD-SSVM's CPU time to a gap of 1 %."
-        )
-    )
-    print(write_table(f"{name}_table_1", score_rows(runs, done, measures), f"Test score after {EPOCHS} epochs."))
-    for number in (1, 2, 3):
-        draw(runs, done, number, f"{name}_figure_{number}")
+
+    def done(*methods: str) -> list[str]:
+        return [key for key in TITLES if all(runs.get(key, method) for method in methods)]
+
+    note = "Primal at shares of DCD-SSVM's CPU time to a gap of 1 %."
+    print(write_table(f"{name}_primal", primal_rows(runs, done(*DUAL)), note))
+    note = f"Test score after {EPOCHS} epochs."
+    print(write_table(f"{name}_table_1", score_rows(runs, done("DCD-SSVM", *ONLINE)), note))
+    for number, methods in FIGURES.items():
+        names = done(*methods)
+        if names:
+            draw(runs, names, number, f"{name}_figure_{number}")
 
 
 if __name__ == "__main__":

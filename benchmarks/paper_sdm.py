@@ -11,7 +11,7 @@
     Figure 4   the same at C = 0.1 on all sets
 
 C is the public one, which multiplies the sum of slacks, as the paper's does. The best dual is that of the run that got highest,
-block-dual's as a rule, which goes on to a gap of 0.1 ‰. One-slack is run plain and stabilised (line search, and passes of
+block-dual's as a rule, which goes on to a gap of 0.3 ‰. One-slack is run plain and stabilised (line search, and passes of
 block ascent to begin with) and gets twelve times the time that sdm needs for the last of the dual values, --max-time at most: a
 time with > is where it was cut. Only training is on the clock; accuracy is taken beside it. CRFsuite's time is that of its
 search for a step size and of its epochs, without its evaluations.
@@ -48,7 +48,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "one-slack, plain": ("one-slack", {}),
 }
 LEVELS = (0.1, 0.01, 0.001)  # below the best dual
-REFERENCE_GAP = 1e-4
+REFERENCE_GAP = 3e-4
 SIZES = (450, 900, 1800, 3600, 7200)
 TAU = 0.25
 KEYS = ("set", "method", "C", "n")
@@ -100,10 +100,13 @@ class Experiment:
             # The reference alone is run to a gap; the others end by their dual.
             return found | ({"primal": problem.primal(weights, C, squared=False)} if is_reference else {})
 
+        lowest = np.inf
+
         def is_enough(point: Point) -> bool:
+            nonlocal lowest
             if is_reference:
-                primal = point.get("primal")
-                return primal is not None and primal - point["dual"] <= REFERENCE_GAP * primal
+                lowest = min(lowest, point.get("primal", np.inf))
+                return bool(lowest - point["dual"] <= REFERENCE_GAP * lowest)
             return bool(point["dual"] >= (1.0 - 0.5 * LEVELS[-1]) * best)
 
         points = trace(
@@ -213,13 +216,18 @@ def table_2(runs: Runs, names: list[str], n: dict[str, int]) -> list[Point]:
     for name in names:
         for C in (0.1, 1.0):
             best = best_dual(runs, name, C)
+            if not runs.get(name, "sdm", C, n[name]):
+                continue
             for level in LEVELS:
                 row: Point = {"set": TITLES[name], "C": C, "below the best dual": f"{level:.1%}"}
                 ratios: Point = {}
                 sdm, shown = _seconds(runs.get(name, "sdm", C, n[name]), best, level)
                 row["sdm"] = shown
                 for method in ("one-slack", "one-slack, plain", "block-dual"):
-                    seconds, shown = _seconds(runs.get(name, method, C, n[name]), best, level)
+                    points = runs.get(name, method, C, n[name])
+                    if not points:
+                        continue
+                    seconds, shown = _seconds(points, best, level)
                     row[method] = shown
                     ratios[f"{method} / sdm"] = f"{'> ' if shown[0] == '>' else ''}{seconds / sdm:.2g}"
                 rows.append(row | ratios)
@@ -281,6 +289,8 @@ def draw_comparison(runs: Runs, cells: list[tuple[str, float]], n: dict[str, int
         best = best_dual(runs, name, C)
         for method in METHODS:
             points = runs.get(name, method, C, n[name])
+            if not points:
+                continue
             draw_curves(left, points, "dual", method, best)
             draw_curves(right, points, "accuracy", method)
         left.set_yscale("log")
@@ -323,10 +333,10 @@ def report(name: str, runs: Runs) -> None:
     """Write the tables and figures of what was run."""
     n = {key: int(max(row["n"] for row in runs.rows if row["set"] == key)) for key in {r["set"] for r in runs.rows}}
 
-    def done(*Cs: float) -> list[str]:
-        return [k for k in SETS if k in n and all(runs.get(k, m, C, n[k]) for m in METHODS for C in Cs)]
+    def done(C: float) -> list[str]:
+        return [key for key in SETS if key in n and runs.get(key, "sdm", C, n[key])]
 
-    print(write_table(f"{name}_table_2", table_2(runs, done(0.1, 1.0), n), "CPU seconds to the same dual values."))
+    print(write_table(f"{name}_table_2", table_2(runs, done(0.1), n), "CPU seconds to the same dual values."))
     with_crf = [key for key in done(0.1) if runs.get(key, "CRFsuite l2sgd", 0.0, n[key])]
     if with_crf:
         print(write_table(f"{name}_table_3", table_3(runs, with_crf, n), "CPU seconds to equal test accuracy."))
