@@ -123,7 +123,10 @@ def test_max_iter_ends_training_with_a_warning_that_tells_the_gap(solver, loss):
 def test_max_time_ends_training_with_a_warning(solver, loss):
     start = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match=r"max_time=0.2 s was reached; the relative duality gap is"):
-        solution = train(solver, loss=loss, max_time=0.2, tol=0.0, max_iter=None, C=10.0)
+        # Slowed down: some solvers end at the last bit of the optimum before.
+        solution = train(
+            solver, loss=loss, max_time=0.2, tol=0.0, max_iter=None, C=10.0, callback=lambda _: time.sleep(0.05)
+        )
     assert 0.2 <= time.perf_counter() - start < 5.0
     assert column(solution, "seconds") == sorted(column(solution, "seconds"))
     assert solution.history[-1]["seconds"] >= 0.2
