@@ -31,8 +31,11 @@ _TOLERANCE_SHARE = 0.15
 _REDUCTION, _SLOW = 0.3, 0.7
 # In any case they end when they have visited so many times all examples, or this share of all visits before.
 _MOST_ROUNDS, _VISIT_SHARE = 3.0, 0.25
-# Sweeps crawl when so many visits of all examples did not halve the gap.
-_CRAWLING_ROUNDS = 30.0
+# Sweeps crawl when so many visits of all examples did not halve the gap, and to close it would take more than the second
+# number at the pace of the last iteration.
+_CRAWLING_ROUNDS, _HOPELESS_ROUNDS = 30.0, 300.0
+# General blocks are so much slower to sweep that more planes than this do better here, crawling or not.
+_FEW_PLANES = 20_000
 
 
 class RowBlocks:
@@ -46,7 +49,7 @@ class RowBlocks:
         # The first sweep after a pass is what visits are elsewhere.
         self._most_sweeps = np.inf if max_sweeps is None else 1 + max_sweeps
         self._budget, self._n_weighted = task.C * float(s.sum()), int(np.count_nonzero(s))
-        self._tolerance = self._dual = 0.0
+        self._tolerance = self._dual = self._evaluated = self._pace = 0.0
         self._gap: float | None = None
         self._reduction = _REDUCTION
         self._halved_at: tuple[float, int] = np.inf, 0
@@ -64,8 +67,9 @@ class RowBlocks:
     @property
     def is_crawling(self) -> bool:
         """Whether sweeps get nowhere, and conjugate gradients could."""
-        visits = self._all_visits - self._halved_at[1]
-        return visits > _CRAWLING_ROUNDS * self._problem.n_examples and FaceAscent.can_help(self._problem)
+        n, since_halved = self._problem.n_examples, self._all_visits - self._halved_at[1]
+        is_slow = since_halved > _CRAWLING_ROUNDS * n and self._pace * _HOPELESS_ROUNDS * n < self._halved_at[0]
+        return is_slow and self._n_planes <= _FEW_PLANES and FaceAscent.can_help(self._problem)
 
     def sweep(self, *, precise: bool) -> None:
         """Sweep over the blocks that move until a pass over all examples is due, then sum w anew."""
@@ -94,7 +98,9 @@ class RowBlocks:
             cost = self._blocks.evaluate(w.exact, self._moving(precise)[1], problem.n_jobs)
         problem.count_calls(self._n_weighted)
         norm2 = w.norm2()
-        primal, self._dual = 0.5 * norm2 + cost, self._blocks.linear_part() - 0.5 * norm2
+        primal, dual = 0.5 * norm2 + cost, self._blocks.linear_part() - 0.5 * norm2
+        self._pace = (dual - self._evaluated) / max(self._n_visits, 1)
+        self._dual = self._evaluated = dual
         gap = max(primal - self._dual, 0.0)
         # Blocks see their gaps when they are visited, before others move w: where that said too little, sweeps go on longer.
         is_slow = self._gap is not None and gap > _SLOW * self._gap
