@@ -22,38 +22,14 @@ from typing import Any
 # One thread means one: NumPy's BLAS would start its own.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from _conll import features_file, load, tag_names
 from _measure import in_fresh_process, write_table
 
 GAPS = (8.5e-2, 1e-2, 1e-3)
 
 
-def features_file(part: str) -> Path:
-    """Return the path of the features of CoNLL-2000."""
-    return Path(os.environ["MAXMARGIN_DATA"]) / "features" / f"conll2000.{part}.svmhmm.gz"
-
-
-def load(part: str, n_features: int | None = None) -> tuple[Any, Any]:
-    """Return stacked sequences and label numbers; the features are all 1 and take one byte each.
-
-    Features above ``n_features``, which training has not seen, are left out.
-    """
-    import numpy as np
-
-    import maxmargin as mm
-
-    extra: Any = "error" if n_features is None else "ignore"
-    X, lengths, tags = mm.files.read_svm_hmm(
-        features_file(part), stacked=True, dtype=np.float32, n_features=n_features, extra_features=extra
-    )
-    X.data = X.data.astype(np.uint8)
-    data = mm.models.Sequences(X, lengths)
-    return data, np.split(tags - 1, data.offsets[1:-1])
-
-
 def train_to(tol: float, solver: str = "block-dual") -> dict[str, Any]:
     """Train until the gap is ``tol``, and measure CPU time and what the model is worth."""
-    import numpy as np
-
     import maxmargin as mm
 
     data, Y = load("train")
@@ -62,7 +38,6 @@ def train_to(tol: float, solver: str = "block-dual") -> dict[str, Any]:
     solution = mm.train(model, data, Y, C=1000 / len(data), solver=solver, tol=tol)
     cpu = time.process_time() - start
     test, truth = load("test", model.n_features)
-    predicted = model.predict(test, solution.w)
     certificate = solution.certificate
     return {
         "cpu": cpu,
@@ -70,42 +45,17 @@ def train_to(tol: float, solver: str = "block-dual") -> dict[str, Any]:
         "dual": certificate.dual,
         "gap": certificate.relative_gap,
         "passes": certificate.oracle_calls / len(data),
-        "accuracy": 100 * float(np.mean(np.concatenate(predicted) == np.concatenate(truth))),
-        "F1": 100 * chunk_f1(truth, predicted),
+        **scores(test, truth, model.predict(test, solution.w)),
     }
 
 
-def tag_names() -> list[str]:
-    """Return the chunk tags by label number."""
-    import json
+def scores(test: Any, truth: Any, predicted: Any) -> dict[str, float]:
+    """Return the share of right labels and F1 over all chunks, in per cent."""
+    from _tagging import Corpus, Part, accuracy
 
-    numbers = json.loads((Path(os.environ["MAXMARGIN_DATA"]) / "features" / "conll2000.tags.json").read_text())
-    return sorted(numbers, key=numbers.__getitem__)
-
-
-def chunks(tags: list[str]) -> set[tuple[str, int, int]]:
-    """Return (type, first, end) of the chunks in an IOB2 sequence, as conlleval counts them."""
-    found, begin, kind = set(), 0, ""
-    for t, tag in enumerate([*tags, "O"]):
-        inside = tag.startswith("I-") and tag[2:] == kind
-        if kind and not inside:
-            found.add((kind, begin, t))
-            kind = ""
-        if tag.startswith("B-") or (tag.startswith("I-") and not inside):
-            begin, kind = t, tag[2:]
-    return found
-
-
-def chunk_f1(truth: Any, predicted: Any) -> float:
-    """Return F1 over all chunks."""
-    names = tag_names()
-    right = n_true = n_predicted = 0
-    for y, p in zip(truth, predicted, strict=True):
-        wanted, found = (chunks([names[label] for label in labels]) for labels in (y, p))
-        right += len(wanted & found)
-        n_true += len(wanted)
-        n_predicted += len(found)
-    return 2 * right / (n_true + n_predicted)
+    part = Part(test, truth)
+    corpus = Corpus("conll2000", tag_names(), part, part, None)
+    return {"accuracy": accuracy(predicted, part), "F1": corpus.score(predicted, part)}
 
 
 def crfsuite(algorithm: str, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -126,12 +76,9 @@ def crfsuite(algorithm: str, parameters: dict[str, Any]) -> dict[str, Any]:
         cpu = time.process_time() - start
         tagger = pycrfsuite.Tagger()
         tagger.open(path)
-        truth, predicted = [], []
-        for features, tags in _sentences(features_file("test")):
-            truth.append(np.array(tags, dtype=int) - 1)
-            predicted.append(np.array(tagger.tag(features), dtype=int) - 1)
-    accuracy = 100 * float(np.mean(np.concatenate(predicted) == np.concatenate(truth)))
-    return {"cpu": cpu, "accuracy": accuracy, "F1": 100 * chunk_f1(truth, predicted)}
+        tagged = [tagger.tag(features) for features, _ in _sentences(features_file("test"))]
+    test, truth = load("test")
+    return {"cpu": cpu, **scores(test, truth, [np.array(tags, dtype=int) - 1 for tags in tagged])}
 
 
 def main() -> None:

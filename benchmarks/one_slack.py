@@ -24,30 +24,18 @@ from typing import Any
 # One thread means one: NumPy's BLAS would start its own.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from _conll import load
 from _measure import in_fresh_process, write_table
 
 YARDSTICK_SECONDS = 57.0
 STABLE = {"stabilization": "line-search"}
 
 
-def conll_data() -> tuple[Any, Any]:
-    """Return CoNLL-2000 as stacked sequences and label numbers; the features are all 1 and take one byte each."""
-    import numpy as np
-
-    import maxmargin as mm
-
-    path = Path(os.environ["MAXMARGIN_DATA"]) / "features" / "conll2000.train.svmhmm.gz"
-    X, lengths, tags = mm.files.read_svm_hmm(path, stacked=True, dtype=np.float32)
-    X.data = X.data.astype(np.uint8)
-    data = mm.models.Sequences(X, lengths)
-    return data, np.split(tags - 1, data.offsets[1:-1])
-
-
 def train_conll(options: dict[str, Any], tol: float) -> dict[str, Any]:
     """Train on CoNLL-2000 at C' = 1000."""
     import maxmargin as mm
 
-    data, Y = conll_data()
+    data, Y = load("train")
     model = mm.models.Chain(22)
     return _timed(
         lambda: mm.train(model, data, Y, C=1000 / len(data), solver="one-slack", tol=tol, solver_options=options)
@@ -105,7 +93,7 @@ def oracle_seconds(n_jobs: int) -> float:
 
     import maxmargin as mm
 
-    data, Y = conll_data()
+    data, Y = load("train")
     problem = mm.models.Chain(22).bind(data, Y, n_jobs=n_jobs)
     w = problem.zero_weights()
     w.exact[:] = 0.01 * np.random.default_rng(0).normal(size=problem.n_weights)

@@ -29,6 +29,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import _conll
 import matplotlib
 import numpy as np
 import pycrfsuite  # type: ignore[import-untyped]
@@ -125,26 +126,12 @@ def corpus(name: str, n: int | None) -> Corpus:
     """Return a corpus; CoNLL-2000 with the features that other tools were timed on."""
     if name != "conll2000":
         return load(name, n)
-    train, columns, n_labels = _svm_hmm("train", None)
-    test, _, _ = _svm_hmm("test", columns)
-    labels = [str(k) for k in range(n_labels)]
+    train = Part(*_conll.load("train"))
+    test = Part(*_conll.load("test", train.X.rows.shape[1]))
+    labels = [str(k) for k in range(1 + max(int(y.max()) for y in train.Y))]
     if n is not None:
         train, test = train.between(0, n), test.between(0, min(n, len(test)))
     return Corpus(name, labels, train, test, None)
-
-
-def _svm_hmm(part: str, columns: int | None) -> tuple[Part, int, int]:
-    path = Path(os.environ["MAXMARGIN_DATA"]) / "features" / f"conll2000.{part}.svmhmm.gz"
-    X, lengths, tags = mm.files.read_svm_hmm(
-        path,
-        columns,
-        extra_features="error" if columns is None else "ignore",
-        stacked=True,
-        dtype=np.float32,
-    )
-    X.data = X.data.astype(np.uint8)
-    data = mm.models.Sequences(X, lengths)
-    return Part(data, np.split((tags - 1).astype(np.int32), data.offsets[1:-1])), X.shape[1], int(tags.max())
 
 
 # ------------------------------------------------------------------------------------------------------ CRFsuite

@@ -12,8 +12,8 @@ import os
 # One thread means one: NumPy's BLAS would start its own.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from _conll import load
 from _measure import Stopwatch, write_table
-from one_slack import conll_data
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     import maxmargin as mm
     from maxmargin.train import solutions_at
 
-    X, Y = conll_data()
+    X, Y = load("train")
     largest = 1000 / len(X)
     grid = np.geomspace(largest / 1000, largest, 10)
     model = mm.models.Chain(22)

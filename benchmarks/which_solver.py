@@ -1,4 +1,4 @@
-"""Which solver? Curves of the duality gap and of test accuracy against CPU time, on CoNLL-2000 chunking.
+"""Which solver? Curves of the duality gap against CPU time, on CoNLL-2000 chunking.
 
     MAXMARGIN_DATA=... python benchmarks/which_solver.py [--max-cpu 60] [--solvers block-dual,sdm,…]
 
@@ -18,8 +18,8 @@ from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from _conll import load
 from _measure import RESULTS, in_fresh_process, write_table
-from fastest import load
 
 SOLVERS = {
     "block-dual": "hinge",
