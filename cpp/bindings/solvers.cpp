@@ -208,7 +208,6 @@ void bind_working_sets(nb::module_& m) {
         .def_ro("visits", &WorkingSets::Sweep::visits)
         .def_ro("work", &WorkingSets::Sweep::work)
         .def_ro("moves", &WorkingSets::Sweep::moves)
-        .def_prop_ro("paying", [](const WorkingSets::Sweep& self) { return to_numpy(std::vector<int64_t>(self.paying)); }, nb::rv_policy::move)
         .def_prop_ro("moved", [](const WorkingSets::Sweep& self) { return to_numpy(std::vector<int64_t>(self.moved)); }, nb::rv_policy::move);
     nb::class_<WorkingSets::Ascent>(m, "Ascent")
         .def_ro("gain", &WorkingSets::Ascent::gain)

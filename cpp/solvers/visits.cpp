@@ -58,7 +58,7 @@ void note(std::vector<int64_t>& examples, int64_t example) {
 
 WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule& rule, MovingWeights w, const Workers& workers) {
     Sweep result;
-    memory_->random = rule.seed * 2 + 1;
+    memory_->random = {rule.seed};
     std::vector<Block*> blocks;
     for (const int64_t example : order)
         for (Block& block : blocks_[example])
@@ -79,7 +79,7 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule
 WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, MovingWeights w,
                                      const Workers& workers) {
     Sweep result;
-    memory_->random = rule.seed * 2 + 1;
+    memory_->random = {rule.seed};
     const auto n = static_cast<int64_t>(order.size());
     for_each_chunk((n + batch_size - 1) / batch_size, Workers{1, workers.poll}, [&](int64_t chunk, int) {
         const auto ids = order.subspan(chunk * batch_size, std::min(batch_size, n - chunk * batch_size));
@@ -122,7 +122,6 @@ void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& ru
     if (searches && find_within(block, w, local)) candidate = &local;
     const double gap = block_gap(memory.values, block.alpha, block.budget, squared_);
     result.gap += gap;
-    if (std::any_of(memory.values.begin(), memory.values.end(), [](double value) { return value > 0.0; })) note(result.paying, block.example);
     if (candidate) {
         if (joins(block, rule)) {
             if (by_components_) space_->write(block.example, candidate->code, candidate->loss, block.parts, *memory.scratch);
@@ -200,7 +199,7 @@ int64_t WorkingSets::solve(Block& block, const Rule& rule) {
     if (rule.step == Step::coordinates) {
         memory.order.resize(n);
         std::iota(memory.order.rbegin(), memory.order.rend(), size_t{0});
-        for (size_t k = n - 1; k > 1; --k) std::swap(memory.order[k], memory.order[1 + memory.next_random() % k]);
+        memory.random.shuffle(std::span(memory.order).subspan(1));
         ascend_coordinates(gram, n, memory.order, values, alpha);
         return static_cast<int64_t>(n);
     }

@@ -61,7 +61,6 @@ class WorkingSets {
         int64_t visits = 0, moves = 0;  // of blocks
         double work = 0.0;              // what was read, in rows of features
         std::vector<int64_t> moved;  // the examples that were not solved yet
-        std::vector<int64_t> paying; // the examples with a plane worth more than 0
     };
     // Visits the listed examples in turn, at their planes alone.
     Sweep sweep(std::span<const int64_t> order, const Rule& rule, MovingWeights w, const Workers& workers);

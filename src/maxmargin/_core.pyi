@@ -311,9 +311,6 @@ class Sweep:
     def moves(self) -> int: ...
 
     @property
-    def paying(self) -> NDArray[numpy.int64]: ...
-
-    @property
     def moved(self) -> NDArray[numpy.int64]: ...
 
 class Ascent:

@@ -218,14 +218,11 @@ class _Blocks:
         norm2 = w.norm2()
         primal = 0.5 * norm2 + self._task.C * float(self._s @ (slacks**2 if self._squared else slacks))
         dual = self._sets.linear_part() - 0.5 * norm2
-        n_blocks = max(self._sets.n_blocks, 1)
-        self._tolerance = (
-            _TOLERANCE_SHARE * max(primal - dual, 0.0) / self._budget * self._problem.n_examples / n_blocks
-        )
+        self._set_tolerance(max(primal - dual, 0.0))
         self._last_gap, self._gap, self._primal = self._gap, primal - dual, primal
         details = {
             "planes": self._sets.n_planes,
-            "blocks": n_blocks,
+            "blocks": self._sets.n_blocks,
             "planes_added": self._n_added,
             "sweeps": self._n_sweeps,
             "face_steps": self._ascend_face.read(),
@@ -266,10 +263,12 @@ class _Blocks:
         with self._watch("visits"):
             swept = self._sets.visit(oracle, self._permutation(), batch_size, rule, *self._moving(precise))
         self._count(swept)
-        # The mean gap of a block, per unit of its budget.
-        self._tolerance = (
-            _TOLERANCE_SHARE * swept.gap / self._budget * self._problem.n_examples / max(self._sets.n_blocks, 1)
-        )
+        self._set_tolerance(swept.gap)
+
+    def _set_tolerance(self, gap: float) -> None:
+        """Ask for a share of the mean gap of a block, per unit of its budget."""
+        n_blocks = max(self._sets.n_blocks, 1)
+        self._tolerance = _TOLERANCE_SHARE * gap / self._budget * self._problem.n_examples / n_blocks
 
     def _count(self, swept: _core.Sweep) -> None:
         self._gain += swept.gain
