@@ -93,13 +93,15 @@ class Blocks:
 
     watched: ClassVar[tuple[str, ...]] = ("oracle", "sweeps", "weights", "primal")
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, *, by_components: bool = False) -> None:
         problem = task.problem
         s = problem.sample_weight
         self.sample_weight: FloatArray = np.ones(problem.n_examples) if s is None else s
         self.weights: DenseWeights = problem.zero_weights()
         self.squared = task.loss == "squared_hinge"
-        self.sets = _core.WorkingSets(problem.space, task.C * self.sample_weight, self.squared, problem.nonnegative)
+        self.sets = _core.WorkingSets(
+            problem.space, task.C * self.sample_weight, self.squared, problem.nonnegative, by_components
+        )
         self.watch = Stopwatch(*self.watched)
         self.task = task
         self.total_budget = task.C * float(self.sample_weight.sum())
@@ -142,11 +144,13 @@ class Blocks:
         cost = slacks**2 if self.squared else slacks
         return 0.5 * self.weights.norm2() + self.task.C * float(self.sample_weight @ cost)
 
-    def values(self, batch: _core.PlaneBatch, ids: IntArray) -> FloatArray:
+    def values(self, batch: _core.PlaneBatch, ids: IntArray, *, precise: bool = True) -> FloatArray:
         """Return H_i at w; a stored plane that is worth more than the oracle's proves it inexact."""
         problem = self.task.problem
         values = np.zeros(problem.n_examples)
-        values[batch.examples()] = batch.losses() - problem.space.dots(batch, self.weights.exact)
+        values[batch.examples()] = batch.losses() - problem.space.dots(
+            batch, self.weights.exact, self._rounded(precise)
+        )
         found: FloatArray = np.maximum(values[ids], 0.0)
         if not problem.can_be_inexact:
             return found

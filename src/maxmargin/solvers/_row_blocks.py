@@ -54,7 +54,7 @@ class RowBlocks:
         self._reduction = _REDUCTION
         self._halved_at: tuple[float, int] = np.inf, 0
         self._n_planes = self._n_sweeps = self._n_visits = self._all_visits = 0
-        self._watch = Stopwatch("oracle", "visits", "sweeps")
+        self._watch = Stopwatch("oracle", "visits", "sweeps", "weights")
 
     def planes(self) -> _core.PlaneBatch:
         """Return the planes that carry mass."""
@@ -88,8 +88,9 @@ class RowBlocks:
             if is_close or swept.gap <= self._reduction * self._gap or self._task.is_over:
                 break
         self._all_visits += self._n_visits
-        self._blocks.weights(self._weights.exact)
-        self._weights.touch()
+        with self._watch("weights"):
+            self._blocks.weights(self._weights.exact)
+            self._weights.touch()
 
     def evaluate(self, *, precise: bool) -> Iterate:
         """Return exact bounds at w, and wake the blocks that are far from their optimum."""

@@ -35,12 +35,9 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
-from maxmargin.problem import FloatArray
-from maxmargin.solvers._blocks import FaceAscent, noise_of
+from maxmargin.solvers._blocks import Blocks, FaceAscent
 from maxmargin.solvers._row_blocks import RowBlocks
-from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
-from maxmargin.weights import DenseWeights
 
 # Blocks are left alone below this share of the mean gap of a block, and solved to a tenth of it.
 _TOLERANCE_SHARE = 0.15
@@ -103,15 +100,15 @@ class BlockDual(Solver):
             return
         self._precise = False
         self._blocks.continue_with(task)
-        self._blocks.sweep(precise=False)
+        self._blocks.sweep_moving(precise=False)
         yield from self._rounds(self._blocks)
 
     def _rounds(self, blocks: _Blocks) -> Iterator[Iterate]:
         while True:
             # A pass that is likely to be the last is made in double at once, or it would have to be made again.
             yield blocks.evaluate(precise=self.precise or blocks.is_near_end)
-            blocks.visit(precise=self.precise)
-            blocks.sweep(precise=self.precise)
+            blocks.visit_found(precise=self.precise)
+            blocks.sweep_moving(precise=self.precise)
             blocks.ascend_where_slow()
 
     def _iterate_rows(self, blocks: RowBlocks, planes: Any) -> Iterator[Iterate]:
@@ -130,28 +127,20 @@ class BlockDual(Solver):
         return None if self._blocks is None else self._blocks.planes()
 
 
-class _Blocks:
-    """All examples' planes with α, and the weights they give."""
+class _Blocks(Blocks):
+    """Blocks that are solved exactly, and the iterations over them."""
+
+    watched: ClassVar = ("oracle", "visits", "sweeps", "weights")
 
     def __init__(self, task: Task, option: dict[str, Any]) -> None:
-        problem = task.problem
-        s = problem.sample_weight
-        self._squared = task.loss == "squared_hinge"
-        self._s: FloatArray = np.ones(problem.n_examples) if s is None else s
-        self._task, self._problem, self._rng = task, problem, task.rng
-        self._weighted = np.flatnonzero(self._s > 0.0)
-        self._weights: DenseWeights = problem.zero_weights()
-        self._by_components = not self._squared and problem.space.has_components
-        self._sets = _core.WorkingSets(
-            problem.space, task.C * self._s, self._squared, problem.nonnegative, self._by_components
-        )
+        self._by_components = task.loss == "hinge" and task.problem.space.has_components
+        super().__init__(task, by_components=self._by_components)
+        self._problem = task.problem
         self._max_planes: int = option["max_planes"]
         self._sweeps: int | None = option["sweeps"]
-        self._budget = task.C * float(self._s.sum())
         self._tolerance = 0.0
-        self._watch = Stopwatch("oracle", "visits", "sweeps")
         self._found: _core.PlaneBatch = _core.PlaneBatch()
-        self._ascend_face = FaceAscent(task, self._sets)
+        self._ascend_face = FaceAscent(task, self.sets)
         self._gap = self._last_gap = self._primal = np.inf
         self._gain = self._work = 0.0
         self._n_sweeps = self._n_added = 0
@@ -163,112 +152,106 @@ class _Blocks:
 
     def planes(self) -> _core.PlaneBatch:
         """Return the planes of all blocks."""
-        return self._sets.planes()
+        return self.sets.planes()
 
     def start_from(self, planes: _core.PlaneBatch) -> None:
         """Put planes of an earlier run into the blocks, whatever they are worth, and solve over them."""
-        self._sets.insert(planes, self._weights.exact, -np.inf)
+        self.sets.insert(planes, self.weights.exact, -np.inf)
         self._gain, self._work = 0.0, 1.0
         if not len(planes):
             return
-        self._tolerance = self._task.tol * float(planes.losses().mean())
+        self._tolerance = self.task.tol * float(planes.losses().mean())
         for _ in range(_WARM_ROUNDS):
-            everyone = self._sets.sweep(
-                self._permutation(), self._rule(searches=False, patience=None), self._weights.exact
-            )
-            self._weights.touch()
-            if everyone.gap <= self._tolerance * self._budget or self._task.is_over:
+            everyone = self.sweep(self._rule(searches=False, patience=None), precise=True)
+            if everyone.gap <= self._tolerance * self.total_budget or self.task.is_over:
                 break
-            self.sweep(precise=True)
-            self._ascend_face(0.1 * self._tolerance, self._weights.exact)
-        self._sets.weights(self._weights.exact)
-        self._weights.touch()
+            self.sweep_moving(precise=True)
+            self._ascend_face(0.1 * self._tolerance, self.weights.exact)
+        self._sum_weights()
 
     def continue_with(self, task: Task) -> None:
         """Go over to another C: α becomes its multiple that is worth most there."""
         self._tolerance *= _COARSER
-        self._task = task
-        self._budget = task.C * float(self._s.sum())
-        self._sets.rescale(task.C * self._s, self._weights.exact)
-        self._weights.touch()
-        self._ascend_face = FaceAscent(task, self._sets)
+        self.task = task
+        self.total_budget = task.C * float(self.sample_weight.sum())
+        self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
+        self.weights.touch()
+        self._ascend_face = FaceAscent(task, self.sets)
         self._gap = self._last_gap = np.inf
         self._gain, self._work = 0.0, self._problem.search_work
 
     def first_pass(self) -> None:
         """Visit all examples at the w that those before them left."""
-        oracle = self._problem.oracle(self._weights, precise=False)
+        oracle = self._problem.oracle(self.weights, precise=False)
         batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
         self._visit(oracle, batch_size, precise=False)
-        self._problem.count_calls(len(self._weighted))
-        self.sweep(precise=False)
+        self._problem.count_calls(len(self._ids))
+        self.sweep_moving(precise=False)
 
     @property
     def is_near_end(self) -> bool:
         """Whether the gap is within tol if it has fallen as much as the last time, or by ``_USUAL_FALL`` at the first."""
         fall = self._gap / self._last_gap if np.isfinite(self._last_gap) and self._last_gap > 0.0 else _USUAL_FALL
-        return bool(np.isfinite(self._gap) and fall * self._gap <= self._task.tol * self._primal)
+        return bool(np.isfinite(self._gap) and fall * self._gap <= self.task.tol * self._primal)
 
     def evaluate(self, *, precise: bool) -> Iterate:
         """Search all examples at w: exact bounds, and the planes of the next visits."""
-        problem, w = self._problem, self._weights
-        with self._watch("oracle"):
+        problem, w = self._problem, self.weights
+        with self.watch("oracle"):
             self._found = problem.separate(problem.all_ids, w, precise=precise)
-            slacks = self._slacks(precise=precise)
-        norm2 = w.norm2()
-        primal = 0.5 * norm2 + self._task.C * float(self._s @ (slacks**2 if self._squared else slacks))
-        dual = self._sets.linear_part() - 0.5 * norm2
+            slacks = self.values(self._found, problem.all_ids, precise=precise)
+        primal, dual = self.primal(slacks), self.dual(afresh=False)
         self._set_tolerance(max(primal - dual, 0.0))
         self._last_gap, self._gap, self._primal = self._gap, primal - dual, primal
         details = {
-            "planes": self._sets.n_planes,
-            "blocks": self._sets.n_blocks,
+            "planes": self.sets.n_planes,
+            "blocks": self.sets.n_blocks,
             "planes_added": self._n_added,
             "sweeps": self._n_sweeps,
             "face_steps": self._ascend_face.read(),
-            **self._watch.read(),
+            **self.watch.read(),
         }
         self._n_added = self._n_sweeps = 0
         return Iterate(w, primal, precise, dual, details=details)
 
-    def visit(self, *, precise: bool) -> None:
+    def visit_found(self, *, precise: bool) -> None:
         """Visit all examples with the planes of the last pass."""
         self._visit(_core.FoundPlanes(self._problem.space, self._found), self._problem.n_examples, precise=precise)
 
-    def sweep(self, *, precise: bool) -> None:
+    def sweep_moving(self, *, precise: bool) -> None:
         """Sweep over the blocks that move while that pays, then sum w anew."""
         searches = True
-        with self._watch("sweeps"):
-            for k in range(_MOST_SWEEPS if self._sweeps is None else self._sweeps):
-                swept = self._sets.sweep(self._permutation(), self._rule(searches=searches), *self._moving(precise))
-                self._count(swept)
-                self._n_sweeps += 1
-                searches = swept.added > _WORTH_SEARCHING * swept.visits
-                pays = swept.gain * self._work > self._gain * swept.work
-                if swept.moves == 0 or self._task.is_over or (self._sweeps is None and k and not pays):
-                    break
-            self._sets.weights(self._weights.exact)
-            self._weights.touch()
+        for k in range(_MOST_SWEEPS if self._sweeps is None else self._sweeps):
+            swept = self.sweep(self._rule(searches=searches), precise=precise)
+            self._count(swept)
+            self._n_sweeps += 1
+            searches = swept.added > _WORTH_SEARCHING * swept.visits
+            pays = swept.gain * self._work > self._gain * swept.work
+            if swept.moves == 0 or self.task.is_over or (self._sweeps is None and k and not pays):
+                break
+        self._sum_weights()
 
     def ascend_where_slow(self) -> None:
         """Move all planes with α > 0 together if the last iterations brought little."""
         if self._gap > _SLOW * self._last_gap:
-            self._ascend_face(0.1 * self._tolerance, self._weights.exact)
-            self._weights.touch()
+            self._ascend_face(0.1 * self._tolerance, self.weights.exact)
+            self.weights.touch()
 
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
         self._gain, self._work = 0.0, self._problem.search_work
         # Where visits search, planes without mass leave before the sweeps, which would only value them: they are found again.
         rule = self._rule(searches=True, drops=self._by_components)
-        with self._watch("visits"):
-            swept = self._sets.visit(oracle, self._permutation(), batch_size, rule, *self._moving(precise))
+        with self.watch("visits"):
+            order = self.task.rng.permutation(self._ids)
+            swept = self.sets.visit(oracle, order, batch_size, rule, self.weights.exact, self._rounded(precise))
+        self._has_moved |= swept.moves > 0
         self._count(swept)
         self._set_tolerance(swept.gap)
 
     def _set_tolerance(self, gap: float) -> None:
         """Ask for a share of the mean gap of a block, per unit of its budget."""
-        n_blocks = max(self._sets.n_blocks, 1)
-        self._tolerance = _TOLERANCE_SHARE * gap / self._budget * self._problem.n_examples / n_blocks
+        n_blocks = max(self.sets.n_blocks, 1)
+        self._tolerance = _TOLERANCE_SHARE * gap / self.total_budget * self._problem.n_examples / n_blocks
 
     def _count(self, swept: _core.Sweep) -> None:
         self._gain += swept.gain
@@ -285,21 +268,3 @@ class _Blocks:
             patience=patience,
             drops_empty=drops,
         )
-
-    def _moving(self, precise: bool) -> tuple[FloatArray, Any]:
-        is_rounded = not precise and not self._problem.always_precise
-        return self._weights.exact, self._weights.rounded if is_rounded else None
-
-    def _permutation(self) -> Any:
-        return self._rng.permutation(self._weighted)
-
-    def _slacks(self, *, precise: bool) -> FloatArray:
-        problem, w = self._problem, self._weights
-        values = np.zeros(problem.n_examples)
-        values[self._found.examples()] = self._found.losses() - problem.space.dots(self._found, *self._moving(precise))
-        found = np.maximum(values, 0.0)
-        if not problem.can_be_inexact:
-            return found
-        for example in self._sets.exceeding(problem.all_ids, found + noise_of(found), w.exact):
-            problem.report_inexact(int(example))
-        return np.maximum(found, self._sets.slacks(problem.all_ids, w.exact))
