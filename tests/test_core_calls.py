@@ -251,8 +251,8 @@ ARGUMENTS = {
     "weights of weights": (lambda s: working_sets(s).weights(np.zeros(1)), "weights has 1"),
     "weights of sum": (lambda s: working_sets(s).sum(np.zeros(1)), "weights has 1"),
     "vectors of dot_float": (lambda s: _core.dot_float(np.zeros(2, np.float32), np.zeros(1, np.float32)), "b has 1"),
-    "vectors of mix_float": (
-        lambda s: _core.mix_float(np.zeros(2, np.float32), np.zeros(1, np.float32), 0.5),
+    "vectors of mix": (
+        lambda s: _core.mix(np.zeros(2, np.float32), np.zeros(1, np.float32), 0.5),
         "b has 1",
     ),
 }

@@ -378,6 +378,18 @@ void bind_row_blocks(nb::module_& m) {
         });
 }
 
+template <class Scalar>
+void bind_mix(nb::module_& m) {
+    m.def(
+        "mix",
+        [](Mutable1<Scalar> a, Array1<Scalar> b, double t) {
+            require_length("b", b.shape(0), static_cast<int64_t>(a.shape(0)));
+            nb::gil_scoped_release release;
+            mix(a.data(), b.data(), t, a.shape(0));
+        },
+        arg("a").noconvert(), arg("b").noconvert(), arg("t"));
+}
+
 }  // namespace
 
 void bind_solvers(nb::module_& m) {
@@ -389,14 +401,8 @@ void bind_solvers(nb::module_& m) {
             return dot(a.data(), b.data(), a.shape(0));
         },
         arg("a"), arg("b"));
-    m.def(
-        "mix_float",
-        [](Mutable1<float> a, Array1<float> b, double t) {
-            require_length("b", b.shape(0), static_cast<int64_t>(a.shape(0)));
-            nb::gil_scoped_release release;
-            mix(a.data(), b.data(), t, a.shape(0));
-        },
-        arg("a"), arg("b"), arg("t"));
+    bind_mix<float>(m);
+    bind_mix<double>(m);
     bind_cuts(m);
     bind_cache(m);
     bind_working_sets(m);

@@ -4,6 +4,7 @@
 
 #include "planes/linear_scratch.hpp"
 #include "planes/linear_space.hpp"
+#include "scores/fetch.hpp"
 
 namespace maxmargin {
 
@@ -108,6 +109,19 @@ void LinearSpace::dots_any(const PlaneParts& planes, const Scalar* w, std::vecto
         for (const NodeTerm& term : planes.nodes_of(p)) sum += term.coefficient * node_score(term);
         for (const WeightTerm& term : planes.weights_of(p)) sum += term.coefficient * static_cast<double>(w[term.weight]);
         out[p] = sum;
+    }
+}
+
+void LinearSpace::fetch_starts(const PlaneParts& planes) const {
+    if (!features_.is_sparse()) return;
+    for (const int64_t row : planes.rows) fetch(features_.indptr + row, 2 * sizeof(int64_t));
+}
+
+void LinearSpace::fetch_rows(const PlaneParts& planes) const {
+    if (!features_.is_sparse()) return;
+    for (const int64_t row : planes.rows) {
+        const int64_t begin = features_.indptr[row], length = features_.indptr[row + 1] - begin;
+        fetch(features_.indices + begin, length * sizeof(int32_t));
     }
 }
 

@@ -47,6 +47,8 @@ class LinearSpace final : public PlaneSpace {
     using PlaneSpace::add, PlaneSpace::dots, PlaneSpace::inner;
     void write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const override;
     void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out, int64_t next_row = -1, bool all_rows = false) const override;
+    void fetch_starts(const PlaneParts& planes) const override;
+    void fetch_rows(const PlaneParts& planes) const override;
     void add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch& scratch) const override;
     void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const override;
 

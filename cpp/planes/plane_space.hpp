@@ -68,6 +68,9 @@ class PlaneSpace {
     virtual void write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const = 0;
     // out[p] = w·ψ_p. A row that is needed next may be fetched meanwhile; all rows are scored on request, not only those needed.
     virtual void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out, int64_t next_row = -1, bool all_rows = false) const = 0;
+    // Ask for what products with the planes will read: where their rows begin, and some time after that the rows.
+    virtual void fetch_starts(const PlaneParts& planes) const { (void)planes; }
+    virtual void fetch_rows(const PlaneParts& planes) const { (void)planes; }
     // w += Σ_p coefficients[p] ψ_p, each weight written once.
     virtual void add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch& scratch) const = 0;
     // out[p] = ψ_plane·ψ_p

@@ -41,6 +41,12 @@ void Block::keep(Code code, double loss, const PlaneSpace& space, PlaneScratch& 
     }
 }
 
+void Block::widen(Span to) {
+    const Span before = span;
+    span = {std::min(span.begin, to.begin), std::max(span.end, to.end)};
+    may_part |= span.begin < before.begin || span.end > before.end;
+}
+
 void Block::erase(const std::vector<bool>& drop) {
     const size_t n = size();
     std::vector<Entry> kept_entries;
@@ -55,6 +61,7 @@ void Block::erase(const std::vector<bool>& drop) {
             if (!drop[f]) kept_gram.push_back(gram[e * n + f]);
     }
     parts.erase(drop);
+    may_part = true;
     entries.swap(kept_entries);
     alpha.swap(kept_alpha);
     gram.swap(kept_gram);

@@ -18,6 +18,7 @@ struct Block {
     double budget;      // C_i
     int64_t quiet = 0;  // visits since α last moved
     Span span;          // the places of the code at which its planes may differ from the truth
+    bool may_part = true;  // since its stretches were last looked at, a plane left or the span grew
     PlaneParts parts;
     std::vector<Entry> entries;
     std::vector<double> alpha;
@@ -36,6 +37,7 @@ struct Block {
     // Keeps the plane that is written out last: its products with the others come from the space.
     void keep(Code code, double loss, const PlaneSpace& space, PlaneScratch& scratch);
     void erase(const std::vector<bool>& drop);
+    void widen(Span to);
 };
 
 }  // namespace maxmargin

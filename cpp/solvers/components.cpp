@@ -32,7 +32,7 @@ void WorkingSets::make_room(int64_t example, Code code) {
             merge(*home, own[b]);
             own.erase(own.begin() + static_cast<std::ptrdiff_t>(b));
         }
-        if (home) home->span = {std::min(home->span.begin, span.begin), std::max(home->span.end, span.end)};
+        if (home) home->widen(span);
         else own.push_back({.example = static_cast<int32_t>(example), .budget = budgets_[example], .span = span});
     }
     // A block that grew may touch another now.
@@ -51,7 +51,7 @@ void WorkingSets::make_room(int64_t example, Code code) {
 
 void WorkingSets::split_blocks(std::vector<Block>& own) {
     std::vector<Span>& spans = memory_->stretches;
-    if (std::none_of(own.begin(), own.end(), [&](const Block& block) { return stretches(block, spans); })) return;
+    if (std::none_of(own.begin(), own.end(), [&](Block& block) { return stretches(block, spans); })) return;
     std::vector<Block> pieces;
     for (Block& block : own) {
         if (!stretches(block, spans)) {
@@ -65,7 +65,8 @@ void WorkingSets::split_blocks(std::vector<Block>& own) {
 }
 
 // The stretches that the planes of a block are made of; returns whether they are several, or shorter than the block.
-bool WorkingSets::stretches(const Block& block, std::vector<Span>& spans) const {
+bool WorkingSets::stretches(Block& block, std::vector<Span>& spans) const {
+    if (!block.may_part) return false;
     std::vector<Span> all, of_plane;
     for (size_t p = 0; p < block.size(); ++p) {
         space_->components(block.example, block.code(p), of_plane);
@@ -77,7 +78,8 @@ bool WorkingSets::stretches(const Block& block, std::vector<Span>& spans) const 
         if (!spans.empty() && spans.back().touches(span)) spans.back().end = std::max(spans.back().end, span.end);
         else spans.push_back(span);
     }
-    return spans.size() > 1 || (spans.size() == 1 && spans[0].end - spans[0].begin < block.span.end - block.span.begin);
+    block.may_part = spans.size() != 1 || spans[0].end - spans[0].begin < block.span.end - block.span.begin;
+    return block.may_part && !spans.empty();
 }
 
 // The marginal distribution of a block's planes on one of its stretches.

@@ -1,4 +1,4 @@
-// Arithmetic on float copies of weights, for points that only steer a search. Sums are formed in double.
+// Arithmetic on weights, most of it on float copies for points that only steer a search. Sums are formed in double.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,9 @@ inline double dot(const float* a, const float* b, size_t n) {
 }
 
 // a ← (1 − t) a + t b
-inline void mix(float* a, const float* b, double t, size_t n) {
-    const auto keep = static_cast<float>(1.0 - t), take = static_cast<float>(t);
+template <class Scalar>
+void mix(Scalar* a, const Scalar* b, double t, size_t n) {
+    const auto keep = static_cast<Scalar>(1.0 - t), take = static_cast<Scalar>(t);
     for (size_t j = 0; j < n; ++j) a[j] = keep * a[j] + take * b[j];
 }
 

@@ -5,6 +5,7 @@
 
 #include "qp/block_steps.hpp"
 #include "qp/smo.hpp"
+#include "scores/fetch.hpp"
 #include "solvers/components.hpp"
 #include "solvers/working_sets.hpp"
 #include "solvers/working_sets_memory.hpp"
@@ -31,17 +32,9 @@ double block_gap(const std::vector<double>& values, const std::vector<double>& a
     return C * most * most - total * total / (4.0 * C) - paid;
 }
 
-void fetch(const void* at, size_t n_bytes) {
-#if defined(__GNUC__)
-    for (size_t k = 0; k < n_bytes; k += 64) __builtin_prefetch(static_cast<const char*>(at) + k);
-#else
-    (void)at, (void)n_bytes;
-#endif
-}
-
-// Blocks lie all over the memory: what the next visit reads is fetched during this one.
+// Blocks lie all over the memory: what the next visits read is fetched during this one.
 void fetch_data(const Block& block) {
-    const auto fetch_all = [](const auto& items) { fetch(items.data(), items.size() * sizeof(items[0])); };
+    fetch_all(block.parts.rows);
     fetch_all(block.parts.nodes);
     fetch_all(block.parts.weights);
     fetch_all(block.parts.ends);
@@ -67,8 +60,10 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule
     const auto n = static_cast<int64_t>(blocks.size());
     for_each_chunk((n + visits_per_poll - 1) / visits_per_poll, Workers{1, workers.poll}, [&](int64_t chunk, int) {
         for (int64_t v = chunk * visits_per_poll; v < std::min((chunk + 1) * visits_per_poll, n); ++v) {
-            if (v + 2 < n) fetch(blocks[v + 2], sizeof(Block));
-            if (v + 1 < n) fetch_data(*blocks[v + 1]);
+            if (v + 6 < n) fetch(blocks[v + 6], sizeof(Block));
+            if (v + 4 < n) fetch_data(*blocks[v + 4]);
+            if (v + 3 < n) space_->fetch_starts(blocks[v + 3]->parts);
+            if (v + 2 < n) space_->fetch_rows(blocks[v + 2]->parts);
             const std::vector<int64_t>* next_rows = v + 1 < n ? &blocks[v + 1]->parts.rows : nullptr;
             visit(*blocks[v], nullptr, rule, w, result, next_rows && !next_rows->empty() ? next_rows->front() : -1);
         }
@@ -85,7 +80,11 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
         const auto ids = order.subspan(chunk * batch_size, std::min(batch_size, n - chunk * batch_size));
         const PlaneBatch found = oracle.search(ids);
         int64_t next = 0;
-        for (const int64_t example : ids) {
+        for (size_t k = 0; k < ids.size(); ++k) {
+            const int64_t example = ids[k];
+            if (k + 4 < ids.size()) fetch_all(blocks_[ids[k + 4]]);
+            if (k + 2 < ids.size())
+                for (const Block& block : blocks_[ids[k + 2]]) fetch_data(block);
             const bool is_found = next < found.size() && found.examples[next] == example;
             const int64_t plane = next;
             next += is_found;

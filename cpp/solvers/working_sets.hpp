@@ -127,7 +127,7 @@ class WorkingSets {
     void make_room(int64_t example, Code code);
     void merge(Block& into, const Block& other);
     void split_blocks(std::vector<Block>& own);
-    bool stretches(const Block& block, std::vector<Span>& spans) const;
+    bool stretches(Block& block, std::vector<Span>& spans) const;
     void append_stretch(const Block& block, Span span, std::vector<Block>& pieces);
     void visit(Block& block, const Candidate* candidate, const Rule& rule, MovingWeights w, Sweep& result, int64_t next_row = -1);
     bool find_within(const Block& block, WeightsView w, Candidate& found) const;

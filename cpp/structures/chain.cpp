@@ -56,10 +56,15 @@ void Chain::difference(int64_t example, const int32_t* code, Parts& parts) const
 template <class Scalar>
 void Chain::prepare_any(const Scalar* table, int stride, std::vector<Scalar>& out) const {
     const int64_t k = data_.n_labels;
-    out.assign((k + 2) * stride, minus_infinity<Scalar>);
-    for (int64_t from = 0; from < k; ++from)
+    // Nothing else writes behind the labels of a row.
+    if (static_cast<int64_t>(out.size()) != (k + 2) * stride) out.assign((k + 2) * stride, minus_infinity<Scalar>);
+    for (int64_t from = 0; from < k; ++from) {
+        Scalar* row = out.data() + from * stride;
+        std::copy_n(table + from * k, k, row);
+        if (!data_.forbidden) continue;
         for (int64_t to = 0; to < k; ++to)
-            if (!data_.forbidden || !data_.forbidden[from * k + to]) out[from * stride + to] = table[from * k + to];
+            if (data_.forbidden[from * k + to]) row[to] = minus_infinity<Scalar>;
+    }
     Scalar* start = out.data() + k * stride;
     Scalar* stop = start + stride;
     for (int64_t label = 0; label < k; ++label) {

@@ -46,6 +46,13 @@ class DenseWeights:
             self._is_fresh = True
         return self._rounded
 
+    def become(self, values: NDArray[np.float32] | NDArray[np.float64]) -> None:
+        """Take these values; float32 ones are their own float32 copy."""
+        np.copyto(self.exact, values)
+        self._is_fresh = values.dtype == np.float32
+        if self._is_fresh:
+            np.copyto(self.rounded, values)
+
     def norm2(self) -> float:
         """Return ‖w‖²."""
         return self.dot(self)

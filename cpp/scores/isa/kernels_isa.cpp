@@ -151,16 +151,29 @@ void score_rows(const ScoreTask<Scalar>& task) {
     }
 }
 
+// Without NaN both are the same: x86 has an instruction for the second, ARM for the first.
+inline float larger(float a, float b) {
+#if defined(__aarch64__)
+    return __builtin_fmaxf(a, b);
+#else
+    return a < b ? b : a;
+#endif
+}
+inline double larger(double a, double b) {
+#if defined(__aarch64__)
+    return __builtin_fmax(a, b);
+#else
+    return a < b ? b : a;
+#endif
+}
+
 template <int Width, class Scalar>
 inline void max_plus_tile(const Scalar* previous, const Scalar* transition, int n_labels, int stride, Scalar* out) {
     Scalar best[Width];
     for (int k = 0; k < Width; ++k) best[k] = previous[0] + transition[k];
     for (int from = 1; from < n_labels; ++from) {
         const Scalar* row = transition + from * stride;
-        for (int k = 0; k < Width; ++k) {
-            const Scalar candidate = previous[from] + row[k];
-            best[k] = best[k] < candidate ? candidate : best[k];
-        }
+        for (int k = 0; k < Width; ++k) best[k] = larger(best[k], previous[from] + row[k]);
     }
     for (int k = 0; k < Width; ++k) out[k] = best[k];
 }

@@ -139,24 +139,26 @@ class Blocks:
             slacks = self.values(batch, problem.all_ids)
         return batch, self.primal(slacks)
 
-    def primal(self, slacks: FloatArray) -> float:
-        """Return the primal at w, where the slacks are these."""
+    def primal(self, slacks: FloatArray, w: DenseWeights | None = None) -> float:
+        """Return the primal at w, where the slacks are these; w is the current one unless given."""
+        w = self.weights if w is None else w
         cost = slacks**2 if self.squared else slacks
-        return 0.5 * self.weights.norm2() + self.task.C * float(self.sample_weight @ cost)
+        return 0.5 * w.norm2() + self.task.C * float(self.sample_weight @ cost)
 
-    def values(self, batch: _core.PlaneBatch, ids: IntArray, *, precise: bool = True) -> FloatArray:
+    def values(
+        self, batch: _core.PlaneBatch, ids: IntArray, w: DenseWeights | None = None, *, precise: bool = True
+    ) -> FloatArray:
         """Return H_i at w; a stored plane that is worth more than the oracle's proves it inexact."""
+        w = self.weights if w is None else w
         problem = self.task.problem
         values = np.zeros(problem.n_examples)
-        values[batch.examples()] = batch.losses() - problem.space.dots(
-            batch, self.weights.exact, self._rounded(precise)
-        )
+        values[batch.examples()] = batch.losses() - problem.space.dots(batch, w.exact, self._rounded(precise, w))
         found: FloatArray = np.maximum(values[ids], 0.0)
         if not problem.can_be_inexact:
             return found
-        for example in self.sets.exceeding(ids, found + noise_of(found), self.weights.exact):
+        for example in self.sets.exceeding(ids, found + noise_of(found), w.exact):
             problem.report_inexact(int(example))
-        return np.maximum(found, self.sets.slacks(ids, self.weights.exact))
+        return np.maximum(found, self.sets.slacks(ids, w.exact))
 
     def dual(self, *, afresh: bool = True) -> float:
         """Return the dual value of the current α; sweeps in double alone leave a w that is good enough without a fresh sum."""
@@ -172,8 +174,9 @@ class Blocks:
             if swept.gap <= _STARTED_AT * self.dual(afresh=False) or swept.moves == 0 or self.task.is_over:
                 return
 
-    def _rounded(self, precise: bool) -> Any:
-        return None if precise or self.task.problem.always_precise else self.weights.rounded
+    def _rounded(self, precise: bool, w: DenseWeights | None = None) -> Any:
+        w = self.weights if w is None else w
+        return None if precise or self.task.problem.always_precise else w.rounded
 
     def _sum_weights(self) -> None:
         if not self._has_moved:

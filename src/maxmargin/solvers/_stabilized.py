@@ -127,7 +127,7 @@ class LineSearchSeparator(ABC):
         slope_at_best = along - self._best_norm2
         t = _root(lambda t: slope_at_best + t * squared_length + self._C * planes_slope(t))
         if t > 0.0:
-            _core.mix_float(self._best, w.rounded, t)
+            _core.mix(self._best, w.rounded, t)
             self._best_norm2 += 2.0 * t * slope_at_best + t * t * squared_length
         return t
 
