@@ -13,6 +13,7 @@ import maxmargin as mm
 from maxmargin import _core
 from maxmargin.solvers import SOLVERS
 from maxmargin.solvers.base import Solver
+from maxmargin.train import solutions_at
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -69,6 +70,28 @@ def test_points_agree_with_single_runs_and_cost_less(solver):
         assert other.certificate.dual <= one.certificate.primal
     calls, single_calls = (sum(s.certificate.oracle_calls for s in found) for found in (points, singles))
     assert calls < single_calls
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("ratio", [0.2, 5.0])
+def test_rows_keep_what_they_know_when_C_changes(loss, ratio):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 12))
+    y = np.argmax(X[:, :3] + rng.normal(size=(300, 3)), axis=1)
+    for model, labels in ((mm.models.Multiclass(3), y), (mm.models.Binary(), np.where(y > 0, 1, -1))):
+        settings = {"solver": "block-dual", "loss": loss, "tol": 1e-4}
+        first, second = solutions_at([0.1, 0.1 * ratio], model, X, labels, **settings)
+        cold = mm.train(model, X, labels, 0.1 * ratio, **settings)
+        assert second.certificate.converged
+        assert second.certificate.dual <= cold.certificate.primal
+        assert cold.certificate.dual <= second.certificate.primal
+        # The first record is that of the α of the first C, taken times what is best.
+        start, best = second.history[0], cold.certificate.dual
+        assert start["dual"] > 0.8 * best
+        visits, cold_visits = (sum(record["visits"] for record in run.history) for run in (second, cold))
+        assert visits < cold_visits
+        if ratio > 1:
+            assert start["dual"] >= first.certificate.dual - 1e-9
 
 
 def test_a_model_in_python_has_a_path():

@@ -360,6 +360,14 @@ void bind_row_blocks(nb::module_& m) {
                 return self.sweep(tolerance, seed, weights, workers(1));
             },
             arg("tolerance"), arg("seed"), arg("weights"), arg("rounded").none() = nb::none())
+        .def(
+            "rescale",
+            [](RowBlocks& self, double ratio, double norm2) {
+                require(ratio > 0.0 && std::isfinite(ratio), "ratio must be positive.");
+                require(norm2 >= 0.0, "norm2 must not be negative.");
+                return interruptible([&] { return self.rescale(ratio, norm2); });
+            },
+            arg("ratio"), arg("norm2"))
         .def("linear_part", [](const RowBlocks& self) { return interruptible([&] { return self.linear_part(); }); })
         .def(
             "weights",

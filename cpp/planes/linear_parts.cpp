@@ -20,6 +20,11 @@ void LinearSpace::write(int32_t example, Code code, double loss, PlaneParts& pla
     parts.clear();
     structure_->difference(example, code.data(), parts);
     const double scale = factor(loss);
+    if (planes.size() == 0) {
+        // The first plane of a block: few get many more.
+        planes.nodes.reserve(parts.nodes.size());
+        planes.weights.reserve(parts.table.size());
+    }
     for (const NodePart& part : parts.nodes) planes.nodes.push_back({planes.slot_of(part.row), part.label, scale * part.sign});
     for (const TablePart& part : parts.table) planes.weights.push_back({table_start() + part.index, scale * part.sign});
     planes.close_plane();

@@ -67,7 +67,8 @@ void WorkingSets::split_blocks(std::vector<Block>& own) {
 // The stretches that the planes of a block are made of; returns whether they are several, or shorter than the block.
 bool WorkingSets::stretches(Block& block, std::vector<Span>& spans) const {
     if (!block.may_part) return false;
-    std::vector<Span> all, of_plane;
+    std::vector<Span>&all = memory_->all_spans, &of_plane = memory_->plane_spans;
+    all.clear();
     for (size_t p = 0; p < block.size(); ++p) {
         space_->components(block.example, block.code(p), of_plane);
         all.insert(all.end(), of_plane.begin(), of_plane.end());

@@ -33,6 +33,10 @@ class LabelMasses {
         std::copy(masses.begin(), masses.end(), pool_.begin() + place.begin);
     }
 
+    void scale(double by) {
+        for (LabelMass& mass : pool_) mass.alpha *= by;
+    }
+
   private:
     struct Place {
         int64_t begin = 0;

@@ -156,6 +156,20 @@ double RowBlocks::linear_part() const {
     return sum;
 }
 
+// D(sα) = s Σ α Δ − ½ s² (‖w‖² + Σ_i (Σ_l α_il)² / 2C_i), the last for the squared hinge only; α of the hinge may grow as much as
+// the budgets do.
+double RowBlocks::rescale(double ratio, double norm2) {
+    for (double& budget : budgets_) budget *= ratio;
+    double linear = 0.0, quadratic = norm2;
+    for_each_mass([&](int64_t example, int32_t label, double alpha) { linear += alpha * loss(example, label); });
+    if (squared_) quadratic += 2.0 * (linear - linear_part());
+    const double best = linear <= 0.0 ? 0.0 : quadratic > 0.0 ? linear / quadratic : ratio;
+    const double multiple = squared_ ? best : std::min(best, ratio);
+    for (double& alpha : alpha_) alpha *= multiple;
+    masses_.scale(multiple);
+    return multiple;
+}
+
 void RowBlocks::weights(double* w) const {
     std::fill(w, w + space_->n_weights(), 0.0);
     for_each_mass([&](int64_t example, int32_t label, double alpha) {

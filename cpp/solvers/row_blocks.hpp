@@ -42,6 +42,10 @@ class RowBlocks {
     // Visits the active blocks in random order. Those whose gap exceeds tolerance · C_i are solved, the others are active no more.
     Sweep sweep(double tolerance, uint64_t seed, MovingWeights w, const Workers& workers);
 
+    // Budgets become so many times what they were, and α the multiple of itself that is worth most under them; returns the multiple,
+    // which w has to be taken by, and is told ‖w‖². evaluate() has to come before the next sweep.
+    double rescale(double ratio, double norm2);
+
     // Σ α Δ − the quadratic term of the squared hinge: the dual is this − ½‖w‖².
     double linear_part() const;
     // w = Σ α ψ, recomputed.

@@ -10,7 +10,7 @@ struct WorkingSets::Memory {
     std::unique_ptr<PlaneScratch> scratch;
     std::vector<double> values, before, change, gram;
     std::vector<size_t> order;
-    std::vector<Span> spans, stretches;
+    std::vector<Span> spans, stretches, all_spans, plane_spans;
     std::vector<int32_t> code;
     Random random{0};
 };

@@ -59,15 +59,15 @@ class FaceAscent:
 
     def __init__(self, task: Task, sets: _core.WorkingSets) -> None:
         self._task, self._sets = task, sets
-        self._n_steps = _FIRST_STEPS
+        self.n_steps = _FIRST_STEPS  # that the next call may make
         self._n_made = 0
 
     def __call__(self, tolerance: float, w: FloatArray) -> None:
         """Ascend until values differ within an example by ``tolerance`` on average, if there are few weights."""
         if not self.can_help(self._task.problem):
             return
-        self._n_made += self._sets.ascend_face(tolerance, self._n_steps, self._task.seconds_left, w).products
-        self._n_steps = min(2 * self._n_steps, _MOST_STEPS)
+        self._n_made += self._sets.ascend_face(tolerance, self.n_steps, self._task.seconds_left, w).products
+        self.n_steps = min(2 * self.n_steps, _MOST_STEPS)
 
     @staticmethod
     def can_help(problem: Problem) -> bool:
@@ -76,7 +76,7 @@ class FaceAscent:
 
     def restart(self) -> None:
         """Begin with few steps again."""
-        self._n_steps = _FIRST_STEPS
+        self.n_steps = _FIRST_STEPS
 
     def read(self) -> int:
         """Return the steps made since the last call."""

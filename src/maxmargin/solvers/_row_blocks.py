@@ -64,6 +64,18 @@ class RowBlocks:
         """Sweep over the examples of planes of an earlier run first."""
         self._blocks.activate_only(planes)
 
+    def continue_with(self, task: Task) -> None:
+        """Go over to another C: α becomes its multiple that is worth most there, and evaluate() has to come next."""
+        ratio = task.C / self._task.C
+        self._task = task
+        self._budget *= ratio
+        self._weights.exact *= self._blocks.rescale(ratio, self._weights.norm2())
+        self._weights.touch()
+        self._gap = None
+        self._evaluated = self._pace = 0.0
+        self._reduction = _REDUCTION
+        self._halved_at = np.inf, self._all_visits
+
     @property
     def is_crawling(self) -> bool:
         """Whether sweeps get nowhere, and conjugate gradients could."""

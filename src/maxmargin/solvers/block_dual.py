@@ -31,6 +31,7 @@ summed anew from the planes in double precision.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -45,9 +46,10 @@ from maxmargin.weights import DenseWeights
 
 # Blocks are left alone below this share of the mean gap of a block, and solved to a tenth of it.
 _TOLERANCE_SHARE = 0.15
-# The first pass, whose w is 0, asks the oracle for so many examples at a time: later ones profit from what these changed.
-_FIRST_BATCH = 64
-# Where searching an example costs as much as reading so many rows, there is no such pass: the first one evaluates w = 0.
+# So many passes come before the first that gives bounds: these would be far apart. They ask the oracle for some examples at a
+# time, and later ones profit from what these changed.
+_FIRST_PASSES, _FIRST_BATCH = 2, 64
+# Where searching an example costs as much as reading so many rows, there are no such passes: the first one evaluates w = 0.
 _DEAR = 400.0
 # A block that did not move at its last visit waits for the next pass.
 _PATIENCE = 1
@@ -64,8 +66,10 @@ _WARM_ROUNDS = 20
 _COARSER = 10.0
 # What the second iteration of a run leaves of the relative gap.
 _USUAL_FALL = 0.3
-# An iteration that leaves more of the gap than this is slow.
-_SLOW = 0.7
+# The pace at which the gap falls is taken over so many iterations.
+_WATCHED = 5
+# To move all planes together is expected to take so many times as long as its first steps.
+_DOUBTFUL = 5.0
 
 
 class BlockDual(Solver):
@@ -92,24 +96,34 @@ class BlockDual(Solver):
         """Yield one iterate per oracle pass."""
         rows = task.problem.row_blocks(task.C, squared=task.loss == "squared_hinge")
         if rows is not None:
-            yield from self._iterate_rows(RowBlocks(task, rows, self.option["sweeps"]), planes)
+            self._blocks = blocks_of_rows = RowBlocks(task, rows, self.option["sweeps"])
+            if planes is not None:
+                blocks_of_rows.start_from(planes)
+            blocks_of_rows.sweep(precise=self.precise)
+            yield from self._row_rounds(blocks_of_rows)
             planes = self.planes()
+        yield from self._iterate_general(task, planes)
+
+    def _iterate_general(self, task: Task, planes: Any) -> Iterator[Iterate]:
         self._blocks = blocks = _Blocks(task, self.option)
         if planes is not None:
             blocks.start_from(planes)
         elif not blocks.searches_are_dear:
-            blocks.first_pass()
+            blocks.first_passes()
         yield from self._rounds(blocks)
 
     def resume(self, task: Task) -> Iterator[Iterate]:
-        """Yield iterates for another C, from the blocks as they are where they are general ones."""
-        if not isinstance(self._blocks, _Blocks):
-            yield from super().resume(task)
-            return
+        """Yield iterates for another C, from the blocks as they are."""
         self._precise = False
-        self._blocks.continue_with(task)
-        self._blocks.sweep_moving(precise=False)
-        yield from self._rounds(self._blocks)
+        blocks = self._blocks
+        assert blocks is not None, "there is no run to resume"
+        blocks.continue_with(task)
+        if isinstance(blocks, RowBlocks):
+            yield from self._row_rounds(blocks)
+            yield from self._iterate_general(task, self.planes())
+        else:
+            blocks.sweep_moving(precise=False)
+            yield from self._rounds(blocks)
 
     def _rounds(self, blocks: _Blocks) -> Iterator[Iterate]:
         while True:
@@ -119,11 +133,9 @@ class BlockDual(Solver):
             blocks.sweep_moving(precise=self.precise)
             blocks.ascend_where_slow()
 
-    def _iterate_rows(self, blocks: RowBlocks, planes: Any) -> Iterator[Iterate]:
+    def _row_rounds(self, blocks: RowBlocks) -> Iterator[Iterate]:
         """Yield iterates until the sweeps crawl."""
-        self._blocks = blocks
-        if planes is not None:
-            blocks.start_from(planes)
+        yield blocks.evaluate(precise=self.precise)
         while not blocks.is_crawling:
             blocks.sweep(precise=self.precise)
             yield blocks.evaluate(precise=self.precise)
@@ -165,9 +177,9 @@ class _Blocks(Blocks):
         self._mean: DenseWeights | None = None
         self._shown = self.weights
         self._ascend_face = FaceAscent(task, self.sets)
-        self._gap = self._last_gap = np.inf
+        self._gaps: deque[float] = deque(maxlen=_WATCHED)  # of the iterations since all planes were moved together
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
-        self._gain = self._work = 0.0
+        self._gain = self._work = self._visit_work = 0.0
         self._n_sweeps = self._n_added = 0
 
     @property
@@ -202,17 +214,19 @@ class _Blocks(Blocks):
         self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
         self.weights.touch()
         self._ascend_face = FaceAscent(task, self.sets)
-        self._gap = self._last_gap = np.inf
+        self._gaps.clear()
         self._relative_gaps = np.inf, np.inf
         self._gain, self._work = 0.0, self._problem.search_work
 
-    def first_pass(self) -> None:
+    def first_passes(self) -> None:
         """Visit all examples at the w that those before them left."""
-        oracle = self._problem.oracle(self.weights, precise=False)
         batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
-        self._visit(oracle, batch_size, precise=False)
-        self._problem.count_calls(len(self._ids))
-        self.sweep_moving(precise=False)
+        for _ in range(_FIRST_PASSES):
+            oracle = self._problem.oracle(self.weights, precise=False)
+            self._visit(oracle, batch_size, precise=False)
+            self._problem.count_calls(len(self._ids))
+            self._sweep_while_it_pays(None, precise=False)
+        self._sum_weights()
 
     @property
     def is_near_end(self) -> bool:
@@ -229,8 +243,8 @@ class _Blocks(Blocks):
             slacks = self.values(self._found, problem.all_ids, w, precise=precise)
         primal, dual = self.primal(slacks, w), self.dual(afresh=False)
         self._set_tolerance(max(primal - dual, 0.0))
-        self._last_gap, self._gap = self._gap, primal - dual
-        self._relative_gaps = self._relative_gaps[1], self._gap / primal if primal > 0.0 else 0.0
+        self._gaps.append(primal - dual)
+        self._relative_gaps = self._relative_gaps[1], (primal - dual) / primal if primal > 0.0 else 0.0
         details = {
             "planes": self.sets.n_planes,
             "blocks": self.sets.n_blocks,
@@ -279,11 +293,17 @@ class _Blocks(Blocks):
         return are_slow
 
     def ascend_where_slow(self) -> None:
-        """Move all planes with α > 0 together if the last iterations brought little."""
-        if self._gap > _SLOW * self._last_gap and FaceAscent.can_help(self._problem):
+        """Move all planes with α > 0 together where that is likely to take less time than to go on at the pace of late."""
+        gaps = self._gaps
+        if len(gaps) < _WATCHED or gaps[-1] <= 0.0 or not FaceAscent.can_help(self._problem):
+            return
+        pace = np.log(gaps[0] / gaps[-1]) / (_WATCHED - 1)
+        to_go = np.log(self._relative_gaps[1] / self.task.tol) if self.task.tol > 0.0 else np.inf
+        if self._work * to_go > _DOUBTFUL * pace * self._ascend_face.n_steps * self._visit_work:
             self._ascend_face(0.1 * self._tolerance, self.weights.exact)
             self.weights.touch()
             self._shown = self.weights
+            gaps.clear()
 
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
         self._gain, self._work = 0.0, self._problem.search_work
@@ -293,6 +313,7 @@ class _Blocks(Blocks):
             order = self.task.rng.permutation(self._ids)
             swept = self.sets.visit(oracle, order, batch_size, rule, self.weights.exact, self._rounded(precise))
         self._has_moved |= swept.moves > 0
+        self._visit_work = swept.work
         self._count(swept)
         self._set_tolerance(swept.gap)
 
