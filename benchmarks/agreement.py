@@ -2,8 +2,8 @@
 
     MAXMARGIN_DATA=... python benchmarks/agreement.py [--C 0.1]
 
-Each solver gives an interval [dual, primal] in which the optimum lies. The exact ones run to a relative gap of 1e-5, one-slack to
-1e-3 and bcfw to 1e-2; all intervals must have a point in common, and the duals of the exact ones differ by at most 1e-5.
+Each solver gives an interval [dual, primal] in which the optimum lies. Some run to a relative gap of 1e-5 (squared hinge: 1e-4),
+the others to larger ones; all intervals must have a point in common, and the duals of the former differ by no more than that.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ import maxmargin as mm
 
 TOLERANCES = {
     "hinge": {"block-dual": 1e-5, "sdm": 1e-5, "n-slack": 1e-5, "one-slack": 1e-3, "bcfw": 1e-2},
-    "squared_hinge": {"block-dual": 1e-5, "n-slack": 1e-5, "dcd": 1e-4, "dcd-light": 1e-2, "cpd": 1e-3},
+    "squared_hinge": {"block-dual": 1e-4, "dcd": 1e-4, "cpd": 1e-3, "dcd-light": 1e-2},
 }
-EXACT = 1e-5
 
 
 def main() -> None:
@@ -43,11 +42,12 @@ def main() -> None:
             found[solver] = one = solution.certificate
             rows.append({"loss": loss, "solver": solver, "dual": f"{one.dual:.6f}", "primal": f"{one.primal:.6f}", "CPU s": watch.cpu})
             print(rows[-1], flush=True)
-        duals = np.array([found[solver].dual for solver, tol in tolerances.items() if tol <= EXACT])
+        least = min(tolerances.values())
+        duals = np.array([found[solver].dual for solver, tol in tolerances.items() if tol == least])
         if max(one.dual for one in found.values()) > min(one.primal for one in found.values()):
             raise SystemExit(f"{loss}: the intervals have no point in common.")
-        if duals.max() - duals.min() > EXACT * duals.max():
-            raise SystemExit(f"{loss}: exact duals differ, {duals}.")
+        if duals.max() - duals.min() > least * duals.max():
+            raise SystemExit(f"{loss}: duals differ, {duals}.")
     print(write_table("agreement", rows, f"OCR letters, {len(X)} words of fold 0, C = {C}: all intervals have a point in common."))
 
 

@@ -69,7 +69,7 @@ _USUAL_FALL = 0.3
 # The pace at which the gap falls is taken over so many iterations.
 _WATCHED = 5
 # To move all planes together is expected to take so many times as long as its first steps.
-_DOUBTFUL = 5.0
+_DOUBTFUL = 20.0
 
 
 class BlockDual(Solver):
