@@ -109,7 +109,7 @@ class BlockDual(Solver):
         if planes is not None:
             blocks.start_from(planes)
         elif not blocks.searches_are_dear:
-            blocks.first_passes()
+            blocks.first_passes(_FIRST_PASSES)
         yield from self._rounds(blocks)
 
     def resume(self, task: Task) -> Iterator[Iterate]:
@@ -122,7 +122,10 @@ class BlockDual(Solver):
             yield from self._row_rounds(blocks)
             yield from self._iterate_general(task, self.planes())
         else:
-            blocks.sweep_moving(precise=False)
+            if blocks.searches_are_dear:
+                blocks.sweep_moving(precise=False)
+            else:
+                blocks.first_passes(1)
             yield from self._rounds(blocks)
 
     def _rounds(self, blocks: _Blocks) -> Iterator[Iterate]:
@@ -216,17 +219,19 @@ class _Blocks(Blocks):
         self._ascend_face = FaceAscent(task, self.sets)
         self._gaps.clear()
         self._relative_gaps = np.inf, np.inf
-        self._gain, self._work = 0.0, self._problem.search_work
+        self._gain, self._work = 0.0, 1.0
+        self._count(self.sweep(self._rule(searches=True, drops=self._by_components), precise=False))
 
-    def first_passes(self) -> None:
-        """Visit all examples at the w that those before them left."""
+    def first_passes(self, n_passes: int) -> None:
+        """Visit all examples, so many times, at the w that those before them left; then sweep, and sum w anew."""
         batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
-        for _ in range(_FIRST_PASSES):
+        for _ in range(n_passes):
             oracle = self._problem.oracle(self.weights, precise=False)
             self._visit(oracle, batch_size, precise=False)
             self._problem.count_calls(len(self._ids))
             self._sweep_while_it_pays(None, precise=False)
         self._sum_weights()
+        self._shown = self.weights
 
     @property
     def is_near_end(self) -> bool:
