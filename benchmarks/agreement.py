@@ -40,7 +40,15 @@ def main() -> None:
             with Stopwatch() as watch:
                 solution = mm.train(mm.models.Chain(26), X, Y, C, solver=solver, loss=loss, tol=tol, max_iter=100_000)
             found[solver] = one = solution.certificate
-            rows.append({"loss": loss, "solver": solver, "dual": f"{one.dual:.6f}", "primal": f"{one.primal:.6f}", "CPU s": watch.cpu})
+            rows.append(
+                {
+                    "loss": loss,
+                    "solver": solver,
+                    "dual": f"{one.dual:.6f}",
+                    "primal": f"{one.primal:.6f}",
+                    "CPU s": watch.cpu,
+                }
+            )
             print(rows[-1], flush=True)
         least = min(tolerances.values())
         duals = np.array([found[solver].dual for solver, tol in tolerances.items() if tol == least])
@@ -48,7 +56,11 @@ def main() -> None:
             raise SystemExit(f"{loss}: the intervals have no point in common.")
         if duals.max() - duals.min() > least * duals.max():
             raise SystemExit(f"{loss}: duals differ, {duals}.")
-    print(write_table("agreement", rows, f"OCR letters, {len(X)} words of fold 0, C = {C}: all intervals have a point in common."))
+    print(
+        write_table(
+            "agreement", rows, f"OCR letters, {len(X)} words of fold 0, C = {C}: all intervals have a point in common."
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What block-dual does beyond the blocks: the mean of w over sweeps, at which the primal that ends training is taken."""
+"""What block-dual does beyond the blocks: the mean of w over sweeps, searches of several visits at once, gradients for all."""
 
 import numpy as np
 import pytest
@@ -40,3 +40,40 @@ def test_the_primal_is_that_of_the_weights_returned_where_they_are_a_mean(monkey
     np.testing.assert_array_equal(solution.w, shown[-1])
     assert solution.certificate.primal == pytest.approx(primal_at(solution.w, X, Y, 10.0), rel=1e-12)
     assert solution.certificate.relative_gap <= 0.1
+
+
+@pytest.mark.parametrize("batch", [2, 7, 1000])
+def test_visits_that_search_at_once_end_at_the_same_optimum_for_any_number_of_threads(monkeypatch, batch):
+    X, Y = tagging_problem()
+    settings = {"solver": "block-dual", "tol": 1e-6}
+    one_by_one = mm.train(mm.models.Chain(4, ends=True), X, Y, 0.5, **settings).certificate
+    monkeypatch.setattr(block_dual, "_CHEAP_SEARCH", -1.0)
+    monkeypatch.setattr(block_dual, "_SEARCH_BATCH", batch)
+    alone, shared = (mm.train(mm.models.Chain(4, ends=True), X, Y, 0.5, n_jobs=n, **settings) for n in (1, 3))
+    np.testing.assert_array_equal(alone.w, shared.w)
+    assert alone.certificate.relative_gap <= 1e-6
+    assert alone.certificate.primal >= one_by_one.dual
+    assert one_by_one.primal >= alone.certificate.dual
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_the_table_of_a_search_follows_w_where_transitions_are_forbidden_or_bounded(bounded):
+    forbidden = {(1, 0), (1, 1), (1, 3)}
+    X, Y = tagging_problem()
+    is_legal = [forbidden.isdisjoint(zip(y[:-1].tolist(), y[1:].tolist(), strict=True)) for y in Y]
+    X, Y = ([item for item, legal in zip(items, is_legal, strict=True) if legal] for items in (X, Y))
+    nonnegative = {"transition": np.eye(4, dtype=bool)} if bounded else None
+    model = mm.models.Chain(4, forbidden=forbidden, nonnegative=nonnegative)
+    ours, other = (mm.train(model, X, Y, 0.5, solver=name, tol=1e-6).certificate for name in ("block-dual", "n-slack"))
+    assert ours.primal >= other.dual
+    assert other.primal >= ours.dual
+    assert ours.relative_gap <= 1e-6
+
+
+def test_gradients_for_all_planes_come_where_sweeps_crawl_and_not_where_they_do_well():
+    X, Y = tagging_problem()
+    easy = mm.train(mm.models.Chain(4), X, Y, 0.05, solver="block-dual", tol=1e-5)
+    assert not any(record["face_steps"] for record in easy.history)
+    crawling = mm.train(mm.models.Chain(4), [1e3 * x for x in X], Y, 1.0, solver="block-dual", tol=1e-6, max_iter=2000)
+    assert any(record["face_steps"] for record in crawling.history)
+    assert crawling.certificate.converged

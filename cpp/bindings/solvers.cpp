@@ -185,15 +185,17 @@ void bind_rule(nb::module_& m) {
         .def(
             "__init__",
             [](WorkingSets::Rule* self, const std::string& step, double insert_above, double solve_above, double solve_to, int64_t max_planes,
-               bool drops_empty, uint64_t seed, bool searches, std::optional<int64_t> patience) {
+               bool drops_empty, uint64_t seed, bool searches, double search_work, int64_t search_batch,
+               std::optional<int64_t> patience) {
                 using Step = WorkingSets::Step;
                 require(step == "exact" || step == "pairs" || step == "coordinates", "step must be 'exact', 'pairs' or 'coordinates', found '" + step + "'.");
                 require(max_planes >= 1, "max_planes must be at least 1.");
+                require(search_batch >= 1, "search_batch must be at least 1.");
                 new (self) WorkingSets::Rule{step == "exact" ? Step::exact : step == "pairs" ? Step::pairs : Step::coordinates, insert_above,
-                                             solve_above, solve_to, static_cast<size_t>(max_planes), drops_empty, seed, searches, patience.value_or(std::numeric_limits<int64_t>::max())};
+                                             solve_above, solve_to, static_cast<size_t>(max_planes), drops_empty, seed, searches, search_work, search_batch, patience.value_or(std::numeric_limits<int64_t>::max())};
             },
             arg("step"), nb::kw_only(), arg("insert_above") = 0.0, arg("solve_above") = 0.0, arg("solve_to") = 0.0,
-            arg("max_planes") = int64_t{1} << 30, arg("drops_empty") = false, arg("seed") = 0, arg("searches") = true, arg("patience").none() = nb::none());
+            arg("max_planes") = int64_t{1} << 30, arg("drops_empty") = false, arg("seed") = 0, arg("searches") = true, arg("search_work") = 0.0, arg("search_batch") = 1, arg("patience").none() = nb::none());
 }
 
 void bind_working_sets(nb::module_& m) {
@@ -239,24 +241,24 @@ void bind_working_sets(nb::module_& m) {
             arg("planes"), arg("weights"), arg("epsilon"))
         .def(
             "sweep",
-            [](WorkingSets& self, Array1<int64_t> order, const WorkingSets::Rule& rule, Mutable1<double> w, std::optional<Mutable1<float>> rounded) {
+            [](WorkingSets& self, Array1<int64_t> order, const WorkingSets::Rule& rule, Mutable1<double> w, std::optional<Mutable1<float>> rounded, int n_threads) {
                 require_numbers_of("example", as_span(order), self.space().n_examples());
                 const MovingWeights weights = moving(self.space(), w, rounded);
                 nb::gil_scoped_release release;
-                return self.sweep(as_span(order), rule, weights, workers(1));
+                return self.sweep(as_span(order), rule, weights, workers(n_threads));
             },
-            arg("order"), arg("rule"), arg("weights"), arg("rounded").none() = nb::none())
+            arg("order"), arg("rule"), arg("weights"), arg("rounded").none() = nb::none(), arg("n_threads") = 1)
         .def(
             "visit",
             [](WorkingSets& self, Oracle& oracle, Array1<int64_t> order, int64_t batch_size, const WorkingSets::Rule& rule, Mutable1<double> w,
-               std::optional<Mutable1<float>> rounded) {
+               std::optional<Mutable1<float>> rounded, int n_threads) {
                 require_numbers_of("example", as_span(order), self.space().n_examples());
                 require(batch_size >= 1, "batch_size must be at least 1.");
                 const MovingWeights weights = moving(self.space(), w, rounded);
                 nb::gil_scoped_release release;
-                return self.pass(oracle, as_span(order), batch_size, rule, weights, workers(1));
+                return self.pass(oracle, as_span(order), batch_size, rule, weights, workers(n_threads));
             },
-            arg("oracle"), arg("order"), arg("batch_size"), arg("rule"), arg("weights"), arg("rounded").none() = nb::none())
+            arg("oracle"), arg("order"), arg("batch_size"), arg("rule"), arg("weights"), arg("rounded").none() = nb::none(), arg("n_threads") = 1)
         .def(
             "ascend_face",
             [](WorkingSets& self, double tolerance, int64_t max_products, double max_seconds, Mutable1<double> w) {

@@ -279,6 +279,7 @@ void bind_spaces(nb::module_& m) {
         .def_prop_ro("table_start", &LinearSpace::table_start)
         .def_prop_ro("has_row_labels", [](const LinearSpace& self) { return self.structure().row_labels().has_value(); })
         .def_prop_ro("n_rows", [](const LinearSpace& self) { return self.features().n_rows; })
+        .def_prop_ro("decoding_work", &LinearSpace::decoding_work)
         .def(
             "separate",
             [](const LinearSpace& self, Array1<int64_t> ids, Array1<double> w, std::optional<Array1<float>> rounded, int n_threads) {

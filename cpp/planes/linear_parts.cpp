@@ -63,6 +63,23 @@ bool LinearSpace::search_within(int32_t example, Span span, const PlaneParts& pl
     return search_within_any(example, span, planes, w.exact, memory.scores64, memory.search64, code, loss, product);
 }
 
+void LinearSpace::forget(PlaneScratch& scratch) const {
+    auto& memory = static_cast<Scratch&>(scratch);
+    memory.search32.has_table = memory.search64.has_table = false;
+}
+
+// A visit moves few entries of the table, which can be as long as the square of the number of labels.
+template <class Scalar>
+void LinearSpace::prepare_table(const Scalar* w, PassMemory<Scalar>& memory) const {
+    const Scalar* table = w + table_start();
+    if (memory.has_table)
+        for (const int64_t index : memory.moved_table) structure_->prepare_entry(table, index, stride_, memory.table);
+    else
+        structure_->prepare(table, stride_, memory.table);
+    memory.has_table = true;
+    memory.moved_table.clear();
+}
+
 template <class Scalar>
 bool LinearSpace::search_within_any(int32_t example, Span span, const PlaneParts& planes, const Scalar* w, const std::vector<Scalar>& scores,
                                     PassMemory<Scalar>& memory, std::vector<int32_t>& code, double& loss, double& product) const {
@@ -75,7 +92,7 @@ bool LinearSpace::search_within_any(int32_t example, Span span, const PlaneParts
         memory.slots[place] = static_cast<int64_t>(slot);
         std::copy_n(scores.begin() + static_cast<int64_t>(slot) * stride_, stride_, memory.node.begin() + place * stride_);
     }
-    structure_->prepare(w + table_start(), stride_, memory.table);
+    prepare_table(w, memory);
     code.resize(structure_->code_length(example));
     structure_->search_within(example, {span.begin, span.end}, PartScores<Scalar>{memory.node.data(), stride_, memory.table.data()}, memory.search, code.data());
     if (structure_->is_truth(example, code.data())) return false;
@@ -140,6 +157,7 @@ void LinearSpace::add(const PlaneParts& planes, const double* coefficients, Movi
 template <class Scalar>
 void LinearSpace::add_any(const PlaneParts& planes, const double* coefficients, Scalar* w, Scratch& memory) const {
     const size_t n_slots = planes.rows.size(), room = planes.labels_per_row * planes.size();
+    PassMemory<Scalar>& search = memory.search<Scalar>();
     memory.n_sums.assign(n_slots, 0);
     memory.sums.resize(n_slots * room);
     for (size_t p = 0; p < planes.size(); ++p) {
@@ -152,7 +170,10 @@ void LinearSpace::add_any(const PlaneParts& planes, const double* coefficients, 
             if (k == n) sums[n++] = {term.label, 0.0};
             sums[k].coefficient += coefficients[p] * term.coefficient;
         }
-        for (const WeightTerm& term : planes.weights_of(p)) w[term.weight] += static_cast<Scalar>(coefficients[p] * term.coefficient);
+        for (const WeightTerm& term : planes.weights_of(p)) {
+            w[term.weight] += static_cast<Scalar>(coefficients[p] * term.coefficient);
+            if (search.has_table) search.moved_table.push_back(term.weight - table_start());
+        }
     }
     for (size_t slot = 0; slot < n_slots; ++slot) {
         const Scratch::LabelSum* sums = memory.sums.data() + slot * room;

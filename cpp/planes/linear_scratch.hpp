@@ -10,6 +10,8 @@ struct LinearSpace::PassMemory {
     std::vector<Scalar> node;
     std::vector<int32_t> code;
     std::vector<Scalar> table;
+    bool has_table = false;            // for search_within: whether the table is that of w, but for
+    std::vector<int64_t> moved_table;  // these entries
     SearchMemory<Scalar> search;
     std::vector<int64_t> slots;
     Parts parts;
@@ -30,6 +32,12 @@ struct LinearSpace::Scratch final : PlaneScratch {
     std::vector<double> scores64;
     PassMemory<float> search32;
     PassMemory<double> search64;
+
+    template <class Scalar>
+    PassMemory<Scalar>& search() {
+        if constexpr (sizeof(Scalar) == sizeof(float)) return search32;
+        else return search64;
+    }
 };
 
 }  // namespace maxmargin

@@ -95,6 +95,17 @@ PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar*
     return all;
 }
 
+double LinearSpace::decoding_work() const {
+    // Both go through memory by labels; a pair of labels takes half as long again as a feature and a label.
+    constexpr double per_pair = 1.5;
+    if (structure_->n_table() == 0 || features_.n_rows == 0) return 0.0;
+    const auto n_rows = static_cast<double>(features_.n_rows), n_labels = static_cast<double>(structure_->n_labels());
+    const double entries = features_.is_sparse() ? static_cast<double>(features_.indptr[features_.n_rows]) / n_rows : static_cast<double>(features_.n_features);
+    // Under slack rescaling there is a table for every value that the loss of a sequence can have.
+    const double tables = rescaling() == Rescaling::slack ? n_rows / static_cast<double>(n_examples()) : 1.0;
+    return per_pair * tables * n_labels / std::max(entries, 1.0);
+}
+
 PlaneBatch LinearSpace::separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers, double scale) const {
     return w.rounded && can_round() ? separate_any(ids, w.rounded, kind, workers, scale) : separate_any(ids, w.exact, kind, workers, scale);
 }

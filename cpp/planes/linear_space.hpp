@@ -42,6 +42,7 @@ class LinearSpace final : public PlaneSpace {
     void cover(int32_t example, Span span, PlaneParts& planes) const override;
     bool search_within(int32_t example, Span span, const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, std::vector<int32_t>& code,
                        double& loss, double& product) const override;
+    void forget(PlaneScratch& scratch) const override;
     double combine(int32_t example, Code inside, Span span, Code outside, std::vector<int32_t>& code) const override;
 
     using PlaneSpace::add, PlaneSpace::dots, PlaneSpace::inner;
@@ -61,6 +62,8 @@ class LinearSpace final : public PlaneSpace {
     ReducedCut separate_and_sum(WeightsView w, const double* sample_weight, const Workers& workers) const;
     // The same at node scores on a line, all rows', for structures without a table.
     ReducedCut sum_on_line(Line line, const double* sample_weight, const Workers& workers) const;
+    // What decoding takes beside scoring, in rows of features that could be read meanwhile, for each row: a guess.
+    double decoding_work() const;
     Search search_kind() const { return rescaling() == Rescaling::slack ? Search::slack : Search::margin; }
     // Best outputs without loss: codes laid end to end, in the order of the examples.
     std::vector<int32_t> predict(WeightsView w, const Workers& workers) const;
@@ -93,6 +96,8 @@ class LinearSpace final : public PlaneSpace {
     ReducedCut sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const;
     template <class Scalar>
     void dots_any(const PlaneParts& planes, const Scalar* w, std::vector<Scalar>& scores, double* out, int64_t next_row = -1, bool all_rows = false) const;
+    template <class Scalar>
+    void prepare_table(const Scalar* w, PassMemory<Scalar>& memory) const;
     template <class Scalar>
     bool search_within_any(int32_t example, Span span, const PlaneParts& planes, const Scalar* w, const std::vector<Scalar>& scores,
                            PassMemory<Scalar>& memory, std::vector<int32_t>& code, double& loss, double& product) const;

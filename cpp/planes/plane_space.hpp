@@ -113,6 +113,9 @@ class PlaneSpace {
         return false;
     }
 
+    // Says that w has changed otherwise than by add with this scratch: what the scratch knows of it for search_within is of the past.
+    virtual void forget(PlaneScratch& scratch) const { (void)scratch; }
+
     // By how much rounding can falsify the value of a plane, given w·ψ and ‖w‖: what is less proves nothing.
     double rounding(int32_t example, Code code, double loss, double product, double norm, PlaneScratch& scratch) const;
 

@@ -52,12 +52,20 @@ void note(std::vector<int64_t>& examples, int64_t example) {
 WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule& rule, MovingWeights w, const Workers& workers) {
     Sweep result;
     memory_->random = {rule.seed};
+    space_->forget(*memory_->scratch);
     std::vector<Block*> blocks;
     for (const int64_t example : order)
         for (Block& block : blocks_[example])
             if (block.quiet < rule.patience && block.size() > 0) blocks.push_back(&block);
-    // One thread: each visit needs the w that the visit before it left. Chunks serve the polling only.
     const auto n = static_cast<int64_t>(blocks.size());
+    if (searches_at_once(rule)) {
+        for (int64_t first = 0; first < n; first += rule.search_batch) {
+            std::vector<Block*> batch(blocks.begin() + first, blocks.begin() + std::min(first + rule.search_batch, n));
+            visit_all(batch, rule, w, workers, result);
+        }
+        return result;
+    }
+    // One thread: each visit needs the w that the visit before it left. Chunks serve the polling only.
     for_each_chunk((n + visits_per_poll - 1) / visits_per_poll, Workers{1, workers.poll}, [&](int64_t chunk, int) {
         for (int64_t v = chunk * visits_per_poll; v < std::min((chunk + 1) * visits_per_poll, n); ++v) {
             if (v + 6 < n) fetch(blocks[v + 6], sizeof(Block));
@@ -75,10 +83,12 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
                                      const Workers& workers) {
     Sweep result;
     memory_->random = {rule.seed};
+    space_->forget(*memory_->scratch);
     const auto n = static_cast<int64_t>(order.size());
     for_each_chunk((n + batch_size - 1) / batch_size, Workers{1, workers.poll}, [&](int64_t chunk, int) {
         const auto ids = order.subspan(chunk * batch_size, std::min(batch_size, n - chunk * batch_size));
         const PlaneBatch found = oracle.search(ids);
+        std::vector<Block*> waiting;
         int64_t next = 0;
         for (size_t k = 0; k < ids.size(); ++k) {
             const int64_t example = ids[k];
@@ -96,10 +106,49 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
             memory_->spans.clear();
             if (is_found) make_room(example, found.code(plane));
             for (Block& block : blocks_[example])
-                if (is_touched(block) || block.n_carriers() > 0) visit(block, nullptr, rule, w, result);
+                if (is_touched(block) || block.n_carriers() > 0) waiting.push_back(&block);
+            if (static_cast<int64_t>(waiting.size()) >= rule.search_batch) visit_all(waiting, rule, w, workers, result);
         }
+        visit_all(waiting, rule, w, workers, result);
     });
     return result;
+}
+
+// Visits the blocks in turn, and forgets the list. Where visits search and searches take long, these are made at once, by several
+// threads, at the w before the first visit: the visits themselves value what was found at the w that they meet.
+void WorkingSets::visit_all(std::vector<Block*>& blocks, const Rule& rule, MovingWeights w, const Workers& workers, Sweep& result) {
+    if (!searches_at_once(rule)) {
+        for (Block* block : blocks) visit(*block, nullptr, rule, w, result);
+        blocks.clear();
+        return;
+    }
+    search_all(blocks, w, workers);
+    Rule without_search = rule;
+    without_search.searches = false;
+    for (size_t k = 0; k < blocks.size(); ++k) {
+        const Memory::Found& found = memory_->found[k];
+        const Candidate candidate{found.code, found.loss};
+        result.work += rule.search_work * static_cast<double>(blocks[k]->parts.rows.size());
+        visit(*blocks[k], found.is_any ? &candidate : nullptr, without_search, w, result);
+    }
+    blocks.clear();
+}
+
+// memory.found[k] = the best output of the k-th block within its stretch.
+void WorkingSets::search_all(std::span<Block* const> blocks, WeightsView w, const Workers& workers) const {
+    Memory& memory = *memory_;
+    memory.found.resize(blocks.size());
+    while (static_cast<int>(memory.scratches.size()) < std::max(workers.n_threads, 1)) memory.scratches.push_back(space_->scratch());
+    for (const std::unique_ptr<PlaneScratch>& scratch : memory.scratches) space_->forget(*scratch);
+    for_each_chunk(static_cast<int64_t>(blocks.size()), workers, [&](int64_t k, int thread) {
+        const Block& block = *blocks[k];
+        Memory::Found& found = memory.found[k];
+        PlaneScratch& scratch = *memory.scratches[thread];
+        std::vector<double> products(block.parts.size());
+        double product = 0.0;
+        space_->dots(block.parts, w, scratch, products.data(), -1, true);
+        found.is_any = space_->search_within(block.example, block.span, block.parts, w, scratch, found.code, found.loss, product);
+    });
 }
 
 // Where neither the oracle's plane differs from the truth nor any plane carries mass, the block is solved already.
@@ -110,12 +159,13 @@ bool WorkingSets::is_touched(const Block& block) const {
 void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& rule, MovingWeights w, Sweep& result, int64_t next_row) {
     Memory& memory = *memory_;
     ++result.visits;
-    result.work += 1.0 + static_cast<double>(block.parts.rows.size()) + static_cast<double>(block.parts.weights.size()) / terms_per_row;
+    const bool searches = by_components_ && rule.searches;
+    const size_t n_rows = block.parts.rows.size();
+    result.work += 1.0 + (searches ? 1.0 + rule.search_work : 1.0) * static_cast<double>(n_rows) + static_cast<double>(block.parts.weights.size()) / terms_per_row;
     ++block.quiet;
     if (candidate && block.has(candidate->code, candidate->loss)) candidate = nullptr;
-    const size_t n_rows = block.parts.rows.size();
-    if (candidate) space_->write(block.example, candidate->code, candidate->loss, block.parts, *memory.scratch);
-    const bool searches = by_components_ && rule.searches;
+    const bool is_written = candidate != nullptr;
+    if (is_written) space_->write(block.example, candidate->code, candidate->loss, block.parts, *memory.scratch);
     value_block(block, w, candidate, next_row, searches);
     Candidate local;
     if (searches && find_within(block, w, local)) candidate = &local;
@@ -123,12 +173,12 @@ void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& ru
     result.gap += gap;
     if (candidate) {
         if (joins(block, rule)) {
-            if (by_components_) space_->write(block.example, candidate->code, candidate->loss, block.parts, *memory.scratch);
+            if (!is_written) space_->write(block.example, candidate->code, candidate->loss, block.parts, *memory.scratch);
             block.keep(candidate->code, candidate->loss, *space_, *memory.scratch);
             ++n_planes_;
             ++result.added;
         } else {
-            if (!by_components_) block.parts.pop(n_rows);
+            if (is_written) block.parts.pop(n_rows);
             memory.values.pop_back();
         }
     }
@@ -233,6 +283,7 @@ void WorkingSets::move(const Block& block, MovingWeights w) {
         unclipped_[j] = w.get(nonnegative_[j]);
         w.set(nonnegative_[j], std::max(0.0, unclipped_[j]));
     }
+    if (!nonnegative_.empty()) space_->forget(*memory_->scratch);
 }
 
 }  // namespace maxmargin

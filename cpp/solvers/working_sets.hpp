@@ -50,6 +50,8 @@ class WorkingSets {
         bool drops_empty = false;     // planes without mass leave at once
         uint64_t seed = 0;            // of the random order
         bool searches = true;         // by components: every visit looks for the best output within its stretch
+        double search_work = 0.0;     // what that takes beside reading the rows, in rows
+        int64_t search_batch = 1;     // so many such visits search at once, by several threads, at the same w
         int64_t patience = std::numeric_limits<int64_t>::max();  // a sweep leaves out blocks that so many visits have not moved
     };
     struct Sweep {
@@ -124,6 +126,9 @@ class WorkingSets {
     template <class Use>
     void distribute(int64_t example, const Candidate& plane, Use&& use);
     bool is_touched(const Block& block) const;
+    bool searches_at_once(const Rule& rule) const { return by_components_ && rule.searches && rule.search_batch > 1; }
+    void visit_all(std::vector<Block*>& blocks, const Rule& rule, MovingWeights w, const Workers& workers, Sweep& result);
+    void search_all(std::span<Block* const> blocks, WeightsView w, const Workers& workers) const;
     void make_room(int64_t example, Code code);
     void merge(Block& into, const Block& other);
     void split_blocks(std::vector<Block>& own);

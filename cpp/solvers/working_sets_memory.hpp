@@ -13,6 +13,13 @@ struct WorkingSets::Memory {
     std::vector<Span> spans, stretches, all_spans, plane_spans;
     std::vector<int32_t> code;
     Random random{0};
+    struct Found {
+        std::vector<int32_t> code;
+        double loss = 0.0;
+        bool is_any = false;
+    };
+    std::vector<Found> found;                              // by several threads
+    std::vector<std::unique_ptr<PlaneScratch>> scratches;  // of theirs
 };
 
 }  // namespace maxmargin

@@ -76,6 +76,16 @@ template void Chain::prepare_any(const float*, int, std::vector<float>&) const;
 template void Chain::prepare_any(const double*, int, std::vector<double>&) const;
 
 template <class Scalar>
+void Chain::prepare_entry_any(const Scalar* table, int64_t index, int stride, std::vector<Scalar>& out) const {
+    // Transitions come first, then the weights of start and stop: all are rows of n_labels.
+    const int64_t k = data_.n_labels, row = index / k, label = index % k;
+    if (row < k && data_.forbidden && data_.forbidden[index]) return;
+    out[row * stride + label] = table[index];
+}
+template void Chain::prepare_entry_any(const float*, int64_t, int, std::vector<float>&) const;
+template void Chain::prepare_entry_any(const double*, int64_t, int, std::vector<double>&) const;
+
+template <class Scalar>
 void Chain::add_loss(RowRange range, PartScores<Scalar> scores) const {
     const int32_t* y = data_.truth + range.begin;
     for (int64_t t = 0; t < range.length(); ++t) {

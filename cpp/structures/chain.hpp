@@ -37,6 +37,12 @@ class Chain final : public Structure {
 
     void prepare(const float* table, int stride, std::vector<float>& out) const override { prepare_any(table, stride, out); }
     void prepare(const double* table, int stride, std::vector<double>& out) const override { prepare_any(table, stride, out); }
+    void prepare_entry(const float* table, int64_t index, int stride, std::vector<float>& out) const override {
+        prepare_entry_any(table, index, stride, out);
+    }
+    void prepare_entry(const double* table, int64_t index, int stride, std::vector<double>& out) const override {
+        prepare_entry_any(table, index, stride, out);
+    }
     void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>& memory, int32_t* code) const override;
     void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>& memory, int32_t* code) const override;
     void search_within(int64_t example, RowRange places, PartScores<float> scores, SearchMemory<float>& memory, int32_t* code) const override {
@@ -75,6 +81,8 @@ class Chain final : public Structure {
     }
     template <class Scalar>
     void prepare_any(const Scalar* table, int stride, std::vector<Scalar>& out) const;
+    template <class Scalar>
+    void prepare_entry_any(const Scalar* table, int64_t index, int stride, std::vector<Scalar>& out) const;
     // For the rows listed; scores.node begins at the first.
     template <class Scalar>
     void add_loss(RowRange rows, PartScores<Scalar> scores) const;

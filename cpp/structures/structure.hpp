@@ -105,6 +105,13 @@ class Structure {
     // Lays the table weights out for the decoder, once for many searches.
     virtual void prepare(const float* table, int stride, std::vector<float>& prepared) const { (void)table, (void)stride, (void)prepared; }
     virtual void prepare(const double* table, int stride, std::vector<double>& prepared) const { (void)table, (void)stride, (void)prepared; }
+    // The same again for one weight that has changed.
+    virtual void prepare_entry(const float* table, int64_t index, int stride, std::vector<float>& prepared) const {
+        (void)table, (void)index, (void)stride, (void)prepared;
+    }
+    virtual void prepare_entry(const double* table, int64_t index, int stride, std::vector<double>& prepared) const {
+        (void)table, (void)index, (void)stride, (void)prepared;
+    }
 
     virtual void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>& memory, int32_t* code) const = 0;
     virtual void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>& memory, int32_t* code) const = 0;

@@ -76,6 +76,11 @@ class Problem(ABC):
         """What searching all examples costs, in rows of features that could be read meanwhile."""
         return self._ROWS_PER_SEARCH * self.n_examples
 
+    @property
+    def decoding_work(self) -> float:
+        """What decoding a row takes, in rows of features that could be read meanwhile; where there are rows."""
+        return 0.0
+
     # A search written in Python takes some hundred microseconds at least.
     _ROWS_PER_SEARCH = 500.0
 
@@ -185,8 +190,13 @@ class LinearProblem(Problem):
 
     @property
     def search_work(self) -> float:
-        """What searching all examples costs: the rows, and as much again for decoding them."""
-        return 2.0 * self.space.n_rows
+        """What searching all examples costs: the rows, and decoding them."""
+        return (1.0 + self.decoding_work) * self.space.n_rows
+
+    @property
+    def decoding_work(self) -> float:
+        """What decoding takes beside reading, for each row: a guess."""
+        return self.space.decoding_work
 
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, where the structure has no table and few weights."""

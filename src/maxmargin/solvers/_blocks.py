@@ -124,7 +124,7 @@ class Blocks:
         order = self.task.rng.permutation(self._ids)
         rounded = self._rounded(precise)
         with self.watch("sweeps"):
-            swept = self.sets.sweep(order, rule, self.weights.exact, rounded)
+            swept = self.sets.sweep(order, rule, self.weights.exact, rounded, self.task.problem.n_jobs)
         if rounded is None:
             self.weights.touch()
         self._has_moved |= swept.moves > 0

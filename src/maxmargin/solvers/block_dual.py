@@ -53,6 +53,8 @@ _FIRST_PASSES, _FIRST_BATCH = 2, 64
 _DEAR = 400.0
 # A block that did not move at its last visit waits for the next pass.
 _PATIENCE = 1
+# Where searching a stretch takes more than so many times the reading of its rows, a number of visits search at once, in threads.
+_CHEAP_SEARCH, _SEARCH_BATCH = 4.0, 32
 # Sweeps search their stretches while more than this share of the visits finds a plane.
 _WORTH_SEARCHING = 0.5
 # Sweeps are slow when one brings more than this share of what the one before it did.
@@ -173,6 +175,7 @@ class _Blocks(Blocks):
         self._by_components = task.loss == "hinge" and task.problem.space.has_components
         super().__init__(task, by_components=self._by_components)
         self._problem = task.problem
+        self._search_work = task.problem.decoding_work if self._by_components else 0.0
         self._max_planes: int = option["max_planes"]
         self._sweeps: int | None = option["sweeps"]
         self._tolerance = 0.0
@@ -316,7 +319,9 @@ class _Blocks(Blocks):
         rule = self._rule(searches=True, drops=self._by_components)
         with self.watch("visits"):
             order = self.task.rng.permutation(self._ids)
-            swept = self.sets.visit(oracle, order, batch_size, rule, self.weights.exact, self._rounded(precise))
+            swept = self.sets.visit(
+                oracle, order, batch_size, rule, self.weights.exact, self._rounded(precise), self._problem.n_jobs
+            )
         self._has_moved |= swept.moves > 0
         self._visit_work = swept.work
         self._count(swept)
@@ -339,6 +344,8 @@ class _Blocks(Blocks):
             solve_to=0.1 * self._tolerance,
             max_planes=self._max_planes,
             searches=searches,
+            search_work=self._search_work,
+            search_batch=1 if self._search_work <= _CHEAP_SEARCH else _SEARCH_BATCH,
             patience=patience,
             drops_empty=drops,
         )
