@@ -77,3 +77,21 @@ def test_gradients_for_all_planes_come_where_sweeps_crawl_and_not_where_they_do_
     crawling = mm.train(mm.models.Chain(4), [1e3 * x for x in X], Y, 1.0, solver="block-dual", tol=1e-6, max_iter=2000)
     assert any(record["face_steps"] for record in crawling.history)
     assert crawling.certificate.converged
+
+
+@pytest.mark.parametrize("skip", [1, 3])
+def test_examples_left_out_cost_oracle_calls_and_no_certainty(skip):
+    X, Y = tagging_problem()
+    settings = {"solver": "block-dual", "tol": 1e-4, "loss": "squared_hinge"}
+    every = mm.train(mm.models.Chain(4), X, Y, 1.0, **settings)
+    fewer = mm.train(mm.models.Chain(4), X, Y, 1.0, solver_options={"skip": skip}, **settings)
+    assert fewer.certificate.converged
+    assert fewer.certificate.relative_gap <= 1e-4
+    assert fewer.certificate.primal >= every.certificate.dual
+    assert every.certificate.primal >= fewer.certificate.dual
+    passes = [(s.certificate.oracle_calls / len(X), len(s.history)) for s in (every, fewer)]
+    assert passes[1][0] / passes[1][1] < passes[0][0] / passes[0][1]
+    # A pass that leaves examples out shows the primal of an earlier one.
+    assert all(
+        record["primal"] >= every.certificate.dual >= record["dual"] - 1e-4 * record["dual"] for record in fewer.history
+    )

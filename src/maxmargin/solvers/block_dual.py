@@ -39,6 +39,7 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
+from maxmargin.problem import IntArray
 from maxmargin.solvers._blocks import Blocks, FaceAscent
 from maxmargin.solvers._row_blocks import RowBlocks
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
@@ -91,6 +92,12 @@ class BlockDual(Solver):
             lambda v: v is None or is_integer(v, 0),
             "an integer ≥ 0 or None",
             "sweeps without the oracle after each pass; None: for as long as they pay",
+        ),
+        "skip": Option(
+            0,
+            lambda v: is_integer(v, 0),
+            "an integer ≥ 0",
+            "passes that leave an example out after one found it satisfied; they give no primal. For slow oracles.",
         ),
     }
 
@@ -178,6 +185,10 @@ class _Blocks(Blocks):
         self._search_work = task.problem.decoding_work if self._by_components else 0.0
         self._max_planes: int = option["max_planes"]
         self._sweeps: int | None = option["sweeps"]
+        self._skip: int = option["skip"]
+        self._rest: IntArray = np.zeros(
+            task.problem.n_examples, dtype=np.int64
+        )  # passes that still leave the example out
         self._tolerance = 0.0
         self._found: _core.PlaneBatch = _core.PlaneBatch()
         self._mean: DenseWeights | None = None
@@ -244,12 +255,17 @@ class _Blocks(Blocks):
         return bool(now < np.inf and _MEAN_LEAVES * fall * now <= self.task.tol)
 
     def evaluate(self, *, precise: bool) -> Iterate:
-        """Search all examples at w, or at the mean of some: exact bounds, and the planes of the next visits."""
-        problem, w = self._problem, self._shown
-        with self.watch("oracle"):
-            self._found = problem.separate(problem.all_ids, w, precise=precise)
-            slacks = self.values(self._found, problem.all_ids, w, precise=precise)
-        primal, dual = self.primal(slacks, w), self.dual(afresh=False)
+        """Search all examples at w, or at the mean of some: exact bounds, and the planes of the next visits.
+
+        Where examples are left out, the primal is that of the others, which is below it: all are asked before it ends training.
+        """
+        w, dual = self._shown, self.dual(afresh=False)
+        ids = self._problem.all_ids if precise or not self._skip else np.flatnonzero(self._rest <= 0)
+        primal = self._search(ids, precise=precise)
+        if len(ids) < self._problem.n_examples and primal - dual <= self.task.tol * primal:
+            ids = self._problem.all_ids
+            primal = self._search(ids, precise=precise)
+        is_whole = len(ids) == self._problem.n_examples
         self._set_tolerance(max(primal - dual, 0.0))
         self._gaps.append(primal - dual)
         self._relative_gaps = self._relative_gaps[1], (primal - dual) / primal if primal > 0.0 else 0.0
@@ -262,7 +278,17 @@ class _Blocks(Blocks):
             **self.watch.read(),
         }
         self._n_added = self._n_sweeps = 0
-        return Iterate(w, primal, precise, dual, details=details)
+        return Iterate(w, primal if is_whole else None, precise, dual, details=details)
+
+    def _search(self, ids: IntArray, *, precise: bool) -> float:
+        """Ask the oracle about these examples; return the primal as if all others were satisfied."""
+        w, slacks = self._shown, np.zeros(self._problem.n_examples)
+        with self.watch("oracle"):
+            self._found = self._problem.separate(ids, w, precise=precise)
+            slacks[ids] = self.values(self._found, ids, w, precise=precise)
+        self._rest -= 1
+        self._rest[ids] = np.where(slacks[ids] > 0.0, 0, self._skip)
+        return self.primal(slacks, w)
 
     def visit_found(self, *, precise: bool) -> None:
         """Visit all examples with the planes of the last pass."""
