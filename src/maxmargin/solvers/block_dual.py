@@ -71,8 +71,9 @@ _COARSER = 10.0
 _USUAL_FALL = 0.3
 # The pace at which the gap falls is taken over so many iterations.
 _WATCHED = 5
-# To move all planes together is expected to take so many times as long as its first steps.
+# To move all planes together is expected to take so many times its first steps, or as many faces, each with a step per weight.
 _DOUBTFUL = 20.0
+_FACES = 3.0
 
 
 class BlockDual(Solver):
@@ -333,7 +334,9 @@ class _Blocks(Blocks):
             return
         pace = np.log(gaps[0] / gaps[-1]) / (_WATCHED - 1)
         to_go = np.log(self._relative_gaps[1] / self.task.tol) if self.task.tol > 0.0 else np.inf
-        if self._work * to_go > _DOUBTFUL * pace * self._ascend_face.n_steps * self._visit_work:
+        # On one face there are no more steps to make than there are weights, and few faces follow each other.
+        n_steps = min(_DOUBTFUL * self._ascend_face.n_steps, _FACES * self._problem.n_weights)
+        if self._work * to_go > pace * n_steps * self._visit_work:
             self._ascend_face(0.1 * self._tolerance, self.weights.exact)
             self.weights.touch()
             self._shown = self.weights
