@@ -66,6 +66,8 @@ bool LinearSpace::search_within(int32_t example, Span span, const PlaneParts& pl
 void LinearSpace::forget(PlaneScratch& scratch) const {
     auto& memory = static_cast<Scratch&>(scratch);
     memory.search32.has_table = memory.search64.has_table = false;
+    memory.search32.moved_table.clear();
+    memory.search64.moved_table.clear();
 }
 
 // A visit moves few entries of the table, which can be as long as the square of the number of labels.
@@ -175,6 +177,8 @@ void LinearSpace::add_any(const PlaneParts& planes, const double* coefficients, 
             if (search.has_table) search.moved_table.push_back(term.weight - table_start());
         }
     }
+    // To lay it out anew takes less time then.
+    if (search.moved_table.size() > search.table.size()) search.has_table = false;
     for (size_t slot = 0; slot < n_slots; ++slot) {
         const Scratch::LabelSum* sums = memory.sums.data() + slot * room;
         const size_t n = memory.n_sums[slot];

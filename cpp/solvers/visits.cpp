@@ -43,6 +43,19 @@ void fetch_data(const Block& block) {
     fetch_all(block.gram);
 }
 
+// Within a pass or a sweep the scratch knows of all that happens to w, before and after it does not.
+class KnownWeights {
+  public:
+    KnownWeights(const PlaneSpace& space, PlaneScratch& scratch) : space_(space), scratch_(scratch) { space_.forget(scratch_); }
+    ~KnownWeights() { space_.forget(scratch_); }
+    KnownWeights(const KnownWeights&) = delete;
+    KnownWeights& operator=(const KnownWeights&) = delete;
+
+  private:
+    const PlaneSpace& space_;
+    PlaneScratch& scratch_;
+};
+
 // Examples are listed once however many blocks they have.
 void note(std::vector<int64_t>& examples, int64_t example) {
     if (examples.empty() || examples.back() != example) examples.push_back(example);
@@ -52,17 +65,18 @@ void note(std::vector<int64_t>& examples, int64_t example) {
 WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule& rule, MovingWeights w, const Workers& workers) {
     Sweep result;
     memory_->random = {rule.seed};
-    space_->forget(*memory_->scratch);
+    const KnownWeights known(*space_, *memory_->scratch);
     std::vector<Block*> blocks;
     for (const int64_t example : order)
         for (Block& block : blocks_[example])
             if (block.quiet < rule.patience && block.size() > 0) blocks.push_back(&block);
     const auto n = static_cast<int64_t>(blocks.size());
     if (searches_at_once(rule)) {
-        for (int64_t first = 0; first < n; first += rule.search_batch) {
+        for_each_chunk((n + rule.search_batch - 1) / rule.search_batch, Workers{1, workers.poll}, [&](int64_t chunk, int) {
+            const int64_t first = chunk * rule.search_batch;
             std::vector<Block*> batch(blocks.begin() + first, blocks.begin() + std::min(first + rule.search_batch, n));
             visit_all(batch, rule, w, workers, result);
-        }
+        });
         return result;
     }
     // One thread: each visit needs the w that the visit before it left. Chunks serve the polling only.
@@ -83,7 +97,7 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
                                      const Workers& workers) {
     Sweep result;
     memory_->random = {rule.seed};
-    space_->forget(*memory_->scratch);
+    const KnownWeights known(*space_, *memory_->scratch);
     const auto n = static_cast<int64_t>(order.size());
     for_each_chunk((n + batch_size - 1) / batch_size, Workers{1, workers.poll}, [&](int64_t chunk, int) {
         const auto ids = order.subspan(chunk * batch_size, std::min(batch_size, n - chunk * batch_size));
@@ -103,6 +117,10 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
                 distribute(example, {found.code(plane), found.losses[plane]}, [&](Block& block, const Candidate& share) { visit(block, &share, rule, w, result); });
                 continue;
             }
+            heartbeat();
+            // Making room moves the blocks of an example: none of them may be waiting.
+            if (std::any_of(waiting.begin(), waiting.end(), [&](const Block* block) { return block->example == example; }))
+                visit_all(waiting, rule, w, workers, result);
             memory_->spans.clear();
             if (is_found) make_room(example, found.code(plane));
             for (Block& block : blocks_[example])

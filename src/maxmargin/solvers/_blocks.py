@@ -71,8 +71,8 @@ class FaceAscent:
 
     @staticmethod
     def can_help(problem: Problem) -> bool:
-        """Return whether there are few weights."""
-        return problem.n_weights <= _FEW_WEIGHTS
+        """Return whether there are few weights, all of them free."""
+        return problem.n_weights <= _FEW_WEIGHTS and not len(problem.nonnegative)
 
     def restart(self) -> None:
         """Begin with few steps again."""
@@ -87,8 +87,8 @@ class FaceAscent:
 class Blocks:
     """The planes of all examples with their dual variables, and w.
 
-    Both bounds are those of w = Σ α ψ summed afresh: what many small steps left in it does not count. ``weights`` are that w
-    once a bound was asked for.
+    Both bounds are those of w = Σ α ψ summed afresh, unless another w is given for the primal: what many small steps left in it
+    does not count. ``weights`` are that w once a bound was asked for.
     """
 
     watched: ClassVar[tuple[str, ...]] = ("oracle", "sweeps", "weights", "primal")

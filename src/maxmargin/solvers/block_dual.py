@@ -17,7 +17,7 @@ gap it leaves was two thirds, on tagging): any w has a primal, and the dual need
 
 Where outputs that differ from the truth in separate places combine (chains, under margin rescaling and the hinge loss), an
 example has one block for each such stretch instead of one for all, and a visit searches its stretch anew, because the rows
-are scored anyway: few passes are then enough to find all planes that matter.
+are scored anyway (later sweeps do so while most visits find a plane): few passes are then enough to find all planes that matter.
 
 Where an example is one row with one label a visit sees all its planes, none are stored, and there is nothing for an oracle to
 find: see _row_blocks.py.
@@ -25,8 +25,8 @@ find: see _row_blocks.py.
 Where the gap hardly falls, because many examples pull at few weights, all planes with α > 0 are moved together by conjugate
 gradients.
 
-Searches and visits read a float32 copy of w until the gap is small; what is reported is computed from weights that are
-summed anew from the planes in double precision.
+Searches and visits read a float32 copy of w until the gap is small; what is reported is computed in double precision, at weights
+that are summed anew from the planes or, for the primal, at the mean named above.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
-from maxmargin.problem import IntArray
 from maxmargin.solvers._blocks import Blocks, FaceAscent
 from maxmargin.solvers._row_blocks import RowBlocks
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
@@ -93,12 +92,6 @@ class BlockDual(Solver):
             lambda v: v is None or is_integer(v, 0),
             "an integer ≥ 0 or None",
             "sweeps without the oracle after each pass; None: for as long as they pay",
-        ),
-        "skip": Option(
-            0,
-            lambda v: is_integer(v, 0),
-            "an integer ≥ 0",
-            "passes that leave an example out after one found it satisfied; they give no primal. For slow oracles.",
         ),
     }
 
@@ -186,10 +179,6 @@ class _Blocks(Blocks):
         self._search_work = task.problem.decoding_work if self._by_components else 0.0
         self._max_planes: int = option["max_planes"]
         self._sweeps: int | None = option["sweeps"]
-        self._skip: int = option["skip"]
-        self._rest: IntArray = np.zeros(
-            task.problem.n_examples, dtype=np.int64
-        )  # passes that still leave the example out
         self._tolerance = 0.0
         self._found: _core.PlaneBatch = _core.PlaneBatch()
         self._mean: DenseWeights | None = None
@@ -256,17 +245,12 @@ class _Blocks(Blocks):
         return bool(now < np.inf and _MEAN_LEAVES * fall * now <= self.task.tol)
 
     def evaluate(self, *, precise: bool) -> Iterate:
-        """Search all examples at w, or at the mean of some: exact bounds, and the planes of the next visits.
-
-        Where examples are left out, the primal is that of the others, which is below it: all are asked before it ends training.
-        """
-        w, dual = self._shown, self.dual(afresh=False)
-        ids = self._problem.all_ids if precise or not self._skip else np.flatnonzero(self._rest <= 0)
-        primal = self._search(ids, precise=precise)
-        if len(ids) < self._problem.n_examples and primal - dual <= self.task.tol * primal:
-            ids = self._problem.all_ids
-            primal = self._search(ids, precise=precise)
-        is_whole = len(ids) == self._problem.n_examples
+        """Search all examples at w, or at the mean of some: exact bounds, and the planes of the next visits."""
+        problem, w = self._problem, self._shown
+        with self.watch("oracle"):
+            self._found = problem.separate(problem.all_ids, w, precise=precise)
+            slacks = self.values(self._found, problem.all_ids, w, precise=precise)
+        primal, dual = self.primal(slacks, w), self.dual(afresh=False)
         self._set_tolerance(max(primal - dual, 0.0))
         self._gaps.append(primal - dual)
         self._relative_gaps = self._relative_gaps[1], (primal - dual) / primal if primal > 0.0 else 0.0
@@ -279,17 +263,7 @@ class _Blocks(Blocks):
             **self.watch.read(),
         }
         self._n_added = self._n_sweeps = 0
-        return Iterate(w, primal if is_whole else None, precise, dual, details=details)
-
-    def _search(self, ids: IntArray, *, precise: bool) -> float:
-        """Ask the oracle about these examples; return the primal as if all others were satisfied."""
-        w, slacks = self._shown, np.zeros(self._problem.n_examples)
-        with self.watch("oracle"):
-            self._found = self._problem.separate(ids, w, precise=precise)
-            slacks[ids] = self.values(self._found, ids, w, precise=precise)
-        self._rest -= 1
-        self._rest[ids] = np.where(slacks[ids] > 0.0, 0, self._skip)
-        return self.primal(slacks, w)
+        return Iterate(w, primal, precise, dual, details=details)
 
     def visit_found(self, *, precise: bool) -> None:
         """Visit all examples with the planes of the last pass."""
@@ -307,7 +281,8 @@ class _Blocks(Blocks):
         self._shown = self.weights
         if mean is not None and are_slow:
             self._mean = self._problem.zero_weights() if self._mean is None else self._mean
-            self._mean.become(mean.values)
+            with self.watch("weights"):
+                self._mean.become(mean.values)
             self._shown = self._mean
 
     def _sweep_while_it_pays(self, mean: _Mean | None, *, precise: bool) -> bool:
@@ -319,7 +294,8 @@ class _Blocks(Blocks):
             self._n_sweeps += 1
             if mean is not None:
                 rounded = self._rounded(precise)
-                mean.add(self.weights.exact if rounded is None else rounded)
+                with self.watch("weights"):
+                    mean.add(self.weights.exact if rounded is None else rounded)
             searches = swept.added > _WORTH_SEARCHING * swept.visits
             pays = swept.gain * self._work > self._gain * swept.work
             are_slow, last_gain = swept.moves > 0 and swept.gain > _SLOW_SWEEPS * last_gain, swept.gain
@@ -330,7 +306,7 @@ class _Blocks(Blocks):
     def ascend_where_slow(self) -> None:
         """Move all planes with α > 0 together where that is likely to take less time than to go on at the pace of late."""
         gaps = self._gaps
-        if len(gaps) < _WATCHED or gaps[-1] <= 0.0 or not FaceAscent.can_help(self._problem):
+        if len(gaps) < _WATCHED or min(gaps) <= 0.0 or not FaceAscent.can_help(self._problem):
             return
         pace = np.log(gaps[0] / gaps[-1]) / (_WATCHED - 1)
         to_go = np.log(self._relative_gaps[1] / self.task.tol) if self.task.tol > 0.0 else np.inf
