@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from block_rules import exact
 
+import maxmargin as mm
 from maxmargin import _core
 
 pytestmark = pytest.mark.core
@@ -389,6 +390,20 @@ def test_long_calls_end_at_ctrl_c(name, long_planes):
         call(worker, *long_planes)
     elapsed = time.process_time() - start
     assert elapsed < 2.0, f"{elapsed:.2f} s"
+
+
+@pytest.mark.parametrize("search_batch", [1, 32])
+def test_sweeps_that_search_end_at_ctrl_c(search_batch):
+    rng = np.random.default_rng(0)
+    problem = mm.models.Chain(40).bind([rng.normal(size=(6, 5))], [rng.integers(40, size=6)])
+    w = problem.zero_weights()
+    sets = _core.WorkingSets(problem.space, np.ones(1), False, longs(), True)
+    sets.insert(problem.separate(problem.all_ids, w, precise=True), w.exact, -np.inf)
+    rule = _core.Rule("exact", search_batch=search_batch)
+    start = time.process_time()
+    with alarm_after(0.05), pytest.raises(KeyboardInterrupt):
+        sets.sweep(np.zeros(10_000_000, np.int64), rule, w.exact, None, 2)
+    assert time.process_time() - start < 2.0
 
 
 @pytest.mark.parametrize("is_counted", [True, False])

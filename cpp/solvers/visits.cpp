@@ -17,6 +17,8 @@ constexpr int64_t max_block_steps = 10000;
 constexpr int64_t visits_per_poll = 64;
 // So many single weights are read in the time of a row of features.
 constexpr double terms_per_row = 32.0;
+// Searches that take less than the reading of so many rows are done before another thread has started.
+constexpr double worth_a_thread = 1000.0;
 
 // The block's share of P − D at fixed w: C ξ − Σ α F for the hinge; C H² − a²/4C − Σ α F for the squared hinge, where
 // a = Σ α, F already has a/2C taken off, and H = max(0, max F + a/2C). Values may have one more plane than alpha, without mass.
@@ -140,7 +142,9 @@ void WorkingSets::visit_all(std::vector<Block*>& blocks, const Rule& rule, Movin
         blocks.clear();
         return;
     }
-    search_all(blocks, w, workers);
+    double work = 0.0;
+    for (const Block* block : blocks) work += (1.0 + rule.search_work) * static_cast<double>(block->parts.rows.size());
+    search_all(blocks, w, {work < worth_a_thread ? 1 : workers.n_threads, workers.poll});
     Rule without_search = rule;
     without_search.searches = false;
     for (size_t k = 0; k < blocks.size(); ++k) {
