@@ -152,16 +152,11 @@ void score_rows(const ScoreTask<Scalar>& task) {
 }
 
 // Without NaN both are the same: x86 has an instruction for the second, ARM for the first.
-inline float larger(float a, float b) {
-#if defined(__aarch64__)
-    return __builtin_fmaxf(a, b);
-#else
-    return a < b ? b : a;
-#endif
-}
-inline double larger(double a, double b) {
-#if defined(__aarch64__)
-    return __builtin_fmax(a, b);
+template <class Scalar>
+inline Scalar larger(Scalar a, Scalar b) {
+#if defined(__aarch64__) && defined(__GNUC__)
+    if constexpr (sizeof(Scalar) == sizeof(float)) return __builtin_fmaxf(a, b);
+    else return __builtin_fmax(a, b);
 #else
     return a < b ? b : a;
 #endif

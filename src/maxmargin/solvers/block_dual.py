@@ -210,7 +210,7 @@ class _Blocks(Blocks):
             if everyone.gap <= self._tolerance * self.total_budget or self.task.is_over:
                 break
             self.sweep_moving(precise=True)
-            self._ascend_face(0.1 * self._tolerance, self.weights.exact)
+            self._ascend_together()
         self._sum_weights()
 
     def continue_with(self, task: Task) -> None:
@@ -313,10 +313,13 @@ class _Blocks(Blocks):
         # On one face there are no more steps to make than there are weights, and few faces follow each other.
         n_steps = min(_DOUBTFUL * self._ascend_face.n_steps, _FACES * self._problem.n_weights)
         if self._work * to_go > pace * n_steps * self._visit_work:
-            self._ascend_face(0.1 * self._tolerance, self.weights.exact)
-            self.weights.touch()
-            self._shown = self.weights
+            self._ascend_together()
             gaps.clear()
+
+    def _ascend_together(self) -> None:
+        self._ascend_face(0.1 * self._tolerance, self.weights.exact)
+        self.weights.touch()
+        self._shown = self.weights
 
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
         self._gain, self._work = 0.0, self._problem.search_work
