@@ -1,6 +1,7 @@
 // Buffers of LinearSpace, for the files that implement it.
 #pragma once
 
+#include "memory/large_pages.hpp"
 #include "planes/linear_space.hpp"
 
 namespace maxmargin {
@@ -19,7 +20,7 @@ struct LinearSpace::PassMemory {
 
 struct LinearSpace::Scratch final : PlaneScratch {
     Parts parts;
-    std::vector<double> dense;   // n_weights zeros between uses
+    std::vector<double, LargePages<double>> dense;  // n_weights zeros between uses
     std::vector<double> row;     // n_features zeros between uses
     std::vector<double> products;
     struct LabelSum {

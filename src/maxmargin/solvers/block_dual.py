@@ -68,6 +68,8 @@ _WARM_ROUNDS = 20
 _COARSER = 10.0
 # What the second iteration of a run leaves of the relative gap.
 _USUAL_FALL = 0.3
+# What the first gap of a resumed run is at least of that of the run before it, at a C about twice as large.
+_USUAL_GROWTH = 1.5
 # The pace at which the gap falls is taken over so many iterations.
 _WATCHED = 5
 # To move all planes together is expected to take so many times its first steps, or as many faces, each with a step per weight.
@@ -128,7 +130,7 @@ class BlockDual(Solver):
             if blocks.searches_are_dear:
                 blocks.sweep_moving(precise=False)
             else:
-                blocks.first_passes(1)
+                blocks.first_passes(_FIRST_PASSES)
             yield from self._rounds(blocks)
 
     def _rounds(self, blocks: _Blocks) -> Iterator[Iterate]:
@@ -186,6 +188,7 @@ class _Blocks(Blocks):
         self._ascend_face = FaceAscent(task, self.sets)
         self._gaps: deque[float] = deque(maxlen=_WATCHED)  # of the iterations since all planes were moved together
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
+        self._first_gap = np.inf  # relative; of this run, or before its first evaluation of the one it resumes
         self._gain = self._work = self._visit_work = 0.0
         self._n_sweeps = self._n_added = 0
 
@@ -241,8 +244,10 @@ class _Blocks(Blocks):
     def is_near_end(self) -> bool:
         """Whether the gap is within tol if it falls as much as the last time, or by ``_USUAL_FALL`` at the first."""
         before, now = self._relative_gaps
+        if now == np.inf:
+            return _USUAL_GROWTH * self._first_gap <= self.task.tol
         fall = now / before if 0.0 < before < np.inf else _USUAL_FALL
-        return bool(now < np.inf and _MEAN_LEAVES * fall * now <= self.task.tol)
+        return bool(_MEAN_LEAVES * fall * now <= self.task.tol)
 
     def evaluate(self, *, precise: bool) -> Iterate:
         """Search all examples at w, or at the mean of some: exact bounds, and the planes of the next visits."""
@@ -253,7 +258,10 @@ class _Blocks(Blocks):
         primal, dual = self.primal(slacks, w), self.dual(afresh=False)
         self._set_tolerance(max(primal - dual, 0.0))
         self._gaps.append(primal - dual)
-        self._relative_gaps = self._relative_gaps[1], (primal - dual) / primal if primal > 0.0 else 0.0
+        before, now = self._relative_gaps[1], (primal - dual) / primal if primal > 0.0 else 0.0
+        self._relative_gaps = before, now
+        if before == np.inf:
+            self._first_gap = now
         details = {
             "planes": self.sets.n_planes,
             "blocks": self.sets.n_blocks,
