@@ -39,6 +39,15 @@ def check_training(*, C: Any, tol: Any, max_iter: Any, max_time: Any, verbose: A
         raise ValueError(f"verbose must be an integer ≥ 0, found {verbose!r}.")
 
 
+def generator(random_state: Any) -> np.random.Generator:
+    """Return the generator that ``random_state`` means: a Generator itself, a seed, None for seed 0."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is not None and not is_integer(random_state, 0):
+        raise ValueError(f"random_state must be an integer ≥ 0, a Generator or None, found {random_state!r}.")
+    return np.random.default_rng(random_state or 0)
+
+
 def effective_n_jobs(n_jobs: Any) -> int:
     """Return how many threads ``n_jobs`` means: None is 1, −1 all processors, −2 all but one."""
     if n_jobs is None:

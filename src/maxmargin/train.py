@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer
+from maxmargin._parameters import check_bool, check_training, effective_n_jobs, generator
 from maxmargin._warm_start import Origins, Planes
 from maxmargin.problem import Problem
 from maxmargin.result import Solution
@@ -187,7 +187,7 @@ def solutions_at(
         check_training(C=C, tol=tol, max_iter=max_iter, max_time=max_time, verbose=verbose)
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be a function of a history record or None, found {callback!r}.")
-    rng = _generator(random_state)
+    rng = generator(random_state)
     check_bool("keep_planes", keep_planes)
     chosen = make_solver(solver, loss, rescaling, model.abilities, solver_options)
     for C in Cs:
@@ -229,14 +229,6 @@ def solutions_at(
                 return
     finally:
         problem.close()
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if random_state is not None and not is_integer(random_state, 0):
-        raise ValueError(f"random_state must be an integer ≥ 0, a Generator or None, found {random_state!r}.")
-    return np.random.default_rng(random_state or 0)
 
 
 def _check_planes(planes: Any, solver: str) -> None:
