@@ -10,6 +10,7 @@ import pytest
 
 from maxmargin import datasets
 from maxmargin.datasets import _sources
+from maxmargin.datasets.adult_binary import fifths
 from maxmargin.features import token_features, word_shape
 from maxmargin.files import read_conllu
 
@@ -114,6 +115,49 @@ def test_adult_has_its_published_size(data_folder):
     assert data.train.X[0]["age"] == 39.0
 
 
+# SHA-256 of the files a9a and a9a.t as LIBSVM's page of data sets publishes them.
+A9A = {
+    "train": "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906",
+    "test": "1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9",
+}
+
+
+def libsvm_text(part):
+    """The lines LIBSVM's a9a would have for these rows, spaces at their ends included."""
+    rows = np.split(part.X.indices + 1, part.X.indptr[1:-1])
+    return "".join(
+        f"{label:+d} " + "".join(f"{k}:1 " for k in row) + "\n" for label, row in zip(part.y, rows, strict=True)
+    )
+
+
+@pytest.mark.data
+def test_binary_adult_is_a9a_to_the_last_bit(data_folder):
+    data = datasets.load_adult_binary()
+    for name, share_of_positive, nonzeros in [("train", 0.241, 13.87), ("test", 0.236, 13.86)]:
+        part = getattr(data, name)
+        assert part.X.shape[1] == 123
+        assert part.X.format == "csr"
+        assert (part.X.dtype, part.y.dtype) == (np.float64, np.int64)
+        assert np.all(part.X.data == 1.0)
+        assert np.mean(part.y == 1) == pytest.approx(share_of_positive, abs=5e-4)
+        assert part.X.nnz / len(part.y) == pytest.approx(nonzeros, abs=5e-3)
+        assert hashlib.sha256(libsvm_text(part).encode()).hexdigest() == A9A[name]
+
+
+@pytest.mark.parametrize(
+    ("values", "begins"),
+    [
+        (range(10), [2, 4, 6, 8]),
+        ([0, 1, 1, 1, 1, 2, 3, 4, 5, 6], [1, 2, 3, 5]),  # two quantiles fall on 1, and the second goes behind it
+        ([1] * 5 + [2, 3, 4, 5, 6], [2, 3, 5]),  # nothing is below 1, and 2 is taken when the next falls on 1
+        ([0] * 9 + [7, 8], [7]),
+        ([3, 3], []),
+    ],
+)
+def test_a_fifth_begins_where_its_quantile_falls_or_at_the_next_value(values, begins):
+    assert fifths(np.array(values, dtype=float)).tolist() == begins
+
+
 def test_plain_and_packed_files_are_found(folder):
     put(folder, "conll2000/train.txt", "a DT B-NP\n")
     put(folder, "conll2000/test.txt.gz", gzip.compress(b"b NN I-NP\n"))
@@ -195,6 +239,18 @@ ADULT_ROW = "39, State-gov, 77516, Bachelors, 13, ?, Sales, Husband, White, Male
         (datasets.load_adult, "adult/adult.data", "1, 2\n", "adult.data:1: found 2 columns"),
         (datasets.load_adult, "adult/adult.data", "\n", "found no record"),
         (datasets.load_adult, "adult/adult.data", ADULT_ROW.replace("39", "old"), "found 'old' for age"),
+        (
+            datasets.load_adult_binary,
+            "adult/adult.data",
+            f"{ADULT_ROW}\n{ADULT_ROW.replace('Sales', 'Sailor')}",
+            "record 1 of train: found 'Sailor' for occupation, expected one of .*'Sales'",
+        ),
+        (
+            datasets.load_adult_binary,
+            "adult/adult.data",
+            ADULT_ROW.replace("<=50K", "50K"),
+            r"record 0 of train: found label '50K', expected one of \['<=50K', '>50K'\]",
+        ),
     ],
 )
 def test_malformed_file_is_named(folder, load, name, content, message):
@@ -214,6 +270,95 @@ def test_adult_leaves_missing_entries_out_and_strips_published_dots(folder):
     assert data.train == data.test
     assert "marital-status" not in data.train.X[0]
     assert data.test.y == ["<=50K"]
+
+
+def test_binary_adult_takes_its_fifths_from_the_training_part(folder):
+    ages = [ADULT_ROW.replace("39", str(age)) for age in (20, 30, 40, 50, 60)]
+    put(folder, "adult/adult.data", "\n".join(ages))
+    put(folder, "adult/adult.test", "\n".join(row.replace("<=50K", ">50K.") for row in [ages[4], ages[1]]))
+    data = datasets.load_adult_binary()
+    # Numbers that never differ have one feature each, a missing word has none.
+    assert data.train.X.shape[1] == data.test.X.shape[1] == 5 + 5 + 99
+    assert data.train.X[:, :5].toarray().tolist() == np.eye(5).tolist()
+    assert data.test.X[:, :5].toarray().tolist() == np.eye(5)[[4, 1]].tolist()
+    assert data.test.y.tolist() == [1, 1]
+    assert np.diff(data.train.X.indptr).tolist() == [13] * 5
+
+
+def square_of(data, n_squares=4):
+    return np.floor(data.X + n_squares / 2).astype(int)
+
+
+@pytest.mark.parametrize("n_squares", [2, 3, 4, 7])
+def test_neighbouring_squares_have_the_other_class(n_squares):
+    data = datasets.make_checkers(20_000, n_squares=n_squares, noise=0.0)
+    board = np.zeros((n_squares, n_squares))
+    for (i, j), label in zip(square_of(data, n_squares), data.y, strict=True):
+        assert board[i, j] in (0, label)
+        board[i, j] = label
+    assert board[0, 0] == -1
+    assert np.all(board[1:] == -board[:-1])
+    assert np.all(board[:, 1:] == -board[:, :-1])
+
+
+def test_checkers_fill_the_board_evenly():
+    data = datasets.make_checkers(160_000, noise=0.0, random_state=3)
+    assert data.X.shape == (160_000, 2)
+    assert (data.X.dtype, data.y.dtype) == (np.float64, np.int64)
+    # Six standard deviations of a count, of a mean of labels and of a mean of places.
+    counts = np.bincount(square_of(data) @ [4, 1], minlength=16)
+    assert np.all(np.abs(counts - 10_000) < 6 * np.sqrt(10_000))
+    assert abs(data.y.mean()) < 6 / 400
+    assert np.all(np.abs(data.X.mean(axis=0)) < 6 * np.sqrt(4 / 3) / 400)
+
+
+def test_noise_moves_points_and_never_labels():
+    still, moved = (datasets.make_checkers(100_000, noise=noise, random_state=5) for noise in (0.0, 0.02))
+    assert np.array_equal(still.y, moved.y)
+    assert (moved.X - still.X).std(axis=0) == pytest.approx(0.02, rel=0.02)
+
+
+@pytest.mark.parametrize(("n_squares", "noise"), [(4, 0.02), (4, 0.05), (2, 0.02), (8, 0.01)])
+def test_noise_carries_the_documented_share_into_the_other_class(n_squares, noise):
+    data = datasets.make_checkers(200_000, n_squares=n_squares, noise=noise)
+    squares = square_of(data, n_squares).clip(0, n_squares - 1)
+    share = np.mean(2 * (squares.sum(axis=1) % 2) - 1 != data.y)
+    assert share == pytest.approx(4 * noise / np.sqrt(2 * np.pi) * (1 - 1 / n_squares), rel=0.06)
+
+
+def test_checkers_repeat_with_their_seed():
+    def draw(random_state):
+        return datasets.make_checkers(50, random_state=random_state).X
+
+    assert np.array_equal(draw(7), draw(7))
+    assert np.array_equal(draw(7), draw(np.random.default_rng(7)))
+    assert np.array_equal(draw(None), draw(0))
+    assert not np.array_equal(draw(7), draw(8))
+    rng = np.random.default_rng(7)
+    assert not np.array_equal(draw(rng), draw(rng))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_samples": 0}, "n_samples must be an integer ≥ 1, found 0"),
+        ({"n_samples": 10.0}, "n_samples must be an integer ≥ 1, found 10.0"),
+        ({"n_samples": True}, "n_samples must be an integer ≥ 1, found True"),
+        ({"n_samples": "10"}, "n_samples must be an integer ≥ 1, found '10'"),
+        ({"n_squares": 1}, "n_squares must be an integer from 2 to 1048576, found 1"),
+        ({"n_squares": 4.0}, "n_squares must be an integer from 2 to 1048576, found 4.0"),
+        ({"n_squares": 10**30}, "n_squares must be an integer from 2 to 1048576, found 10{30}"),
+        ({"noise": -0.1}, "noise must be a number from 0 to n_squares = 4, found -0.1"),
+        ({"noise": 4.5}, "noise must be a number from 0 to n_squares = 4, found 4.5"),
+        ({"noise": float("nan")}, "noise must be a number from 0 to n_squares = 4, found nan"),
+        ({"noise": None}, "noise must be a number from 0 to n_squares = 4, found None"),
+        ({"random_state": -1}, "random_state must be an integer ≥ 0, a Generator or None, found -1"),
+        ({"random_state": "0"}, "random_state must be an integer ≥ 0, a Generator or None, found '0'"),
+    ],
+)
+def test_impossible_boards_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        datasets.make_checkers(**{"n_samples": 10, **arguments})
 
 
 def test_unlimited_affixes_reach_the_whole_word():

@@ -1,10 +1,12 @@
-"""Data sets: a small one that comes with the package, and loaders for the well-known ones.
+"""Data sets: a small one that comes with the package, one drawn at random, and loaders for the well-known ones.
 
-`load_ewt_sample` needs nothing.  The others read the folder named by the environment variable
+`load_ewt_sample` and `make_checkers` need nothing.  The others read the folder named by the environment variable
 ``MAXMARGIN_DATA``, then a download where the set is free to download (checksum verified, kept in
 ``~/.cache/maxmargin``).
 """
 
+from maxmargin.datasets.adult_binary import SparseTable, SparseTableData, load_adult_binary
+from maxmargin.datasets.generated import make_checkers
 from maxmargin.datasets.tables import (
     OcrData,
     RecordData,
@@ -29,10 +31,13 @@ __all__ = [
     "OcrData",
     "RecordData",
     "Records",
+    "SparseTable",
+    "SparseTableData",
     "Table",
     "TaggedSentences",
     "TaggingData",
     "load_adult",
+    "load_adult_binary",
     "load_bc2gm",
     "load_conll2000",
     "load_covtype",
@@ -41,4 +46,5 @@ __all__ = [
     "load_ocr_letters",
     "load_ud_english_ewt",
     "load_wnut17",
+    "make_checkers",
 ]
