@@ -10,3 +10,4 @@ void bind_spaces(nanobind::module_& module);
 void bind_solvers(nanobind::module_& module);
 void bind_frank_wolfe(nanobind::module_& module);
 void bind_online(nanobind::module_& module);
+void bind_kernels(nanobind::module_& module);

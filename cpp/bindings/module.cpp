@@ -9,4 +9,5 @@ NB_MODULE(_core, module) {
     bind_solvers(module);
     bind_frank_wolfe(module);
     bind_online(module);
+    bind_kernels(module);
 }

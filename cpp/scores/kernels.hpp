@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "scores/features.hpp"
+#include "scores/kernel_function.hpp"
 
 namespace maxmargin {
 
@@ -27,6 +28,10 @@ struct Kernels {
     // out[to] = max_from previous[from] + transition[from * stride + to]
     void (*max_plus_float)(const float* previous, const float* transition, int n_labels, int stride, float* out);
     void (*max_plus_double)(const double* previous, const double* transition, int n_labels, int stride, double* out);
+    void (*kernel_values_float)(const KernelTask<float>&);
+    void (*kernel_values_double)(const KernelTask<double>&);
+    void (*sparse_kernel_values_float)(const SparseKernelTask<float>&);
+    void (*sparse_kernel_values_double)(const SparseKernelTask<double>&);
 };
 
 const Kernels& kernels();
@@ -45,5 +50,10 @@ inline void max_plus(const float* previous, const float* transition, int n_label
 inline void max_plus(const double* previous, const double* transition, int n_labels, int stride, double* out) {
     kernels().max_plus_double(previous, transition, n_labels, stride, out);
 }
+
+inline void kernel_values(const KernelTask<float>& task) { kernels().kernel_values_float(task); }
+inline void kernel_values(const KernelTask<double>& task) { kernels().kernel_values_double(task); }
+inline void kernel_values(const SparseKernelTask<float>& task) { kernels().sparse_kernel_values_float(task); }
+inline void kernel_values(const SparseKernelTask<double>& task) { kernels().sparse_kernel_values_double(task); }
 
 }  // namespace maxmargin

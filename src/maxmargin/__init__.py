@@ -7,6 +7,7 @@ The estimators (:class:`ChainSVM`, :class:`MulticlassSVM`, :class:`BinarySVM`, :
 from typing import TYPE_CHECKING, Any
 
 from maxmargin import datasets, files, models
+from maxmargin.kernels import Expansion, Kernel
 from maxmargin.model import Model
 from maxmargin.path import Path, path
 from maxmargin.problem import InexactOracleWarning
@@ -34,7 +35,9 @@ __all__ = [
     "Certificate",
     "ChainSVM",
     "EstimatorPath",
+    "Expansion",
     "InexactOracleWarning",
+    "Kernel",
     "Model",
     "MulticlassSVM",
     "Path",

@@ -146,11 +146,12 @@ class Model(ABC):
 
     @property
     def abilities(self) -> frozenset[str]:
-        """Which searches the model offers: ``max_oracle``, ``slack_oracle``, ``m_best``."""
+        """What the model offers: searches ``max_oracle``, ``slack_oracle``, ``m_best``, and features that are ``vectors``."""
         self._check_complete()
-        if self._overrides("outputs"):
-            return frozenset(_SEARCHES)
-        return frozenset(ability for ability, method in _SEARCHES.items() if self._overrides(method))
+        has_all = self._overrides("outputs")
+        return frozenset(ability for ability, method in _SEARCHES.items() if has_all or self._overrides(method)) | {
+            "vectors"
+        }
 
     def bind(
         self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None, rescaling: str = "margin", n_jobs: int = 1

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.weights import DenseWeights
+from maxmargin.kernels.expansion import Expansion
+from maxmargin.weights import Cuts, DenseWeights
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -44,12 +45,16 @@ class Problem(ABC):
         Whether oracle answers are to be checked against planes already known.
     planes_are_outputs : bool
         Whether a plane is kept as its output alone, so that it stays one of its example whatever the features are.
+    has_vectors : bool
+        Whether planes are vectors of n_weights numbers whose products are those of the feature space. Where they are not, w
+        is known by its scores, and only cuts have products.
     """
 
     space: _core.PlaneSpace
     cheap_oracle = False
     can_be_inexact = False
     planes_are_outputs = False
+    has_vectors = True
     always_precise = False
     is_small = False
 
@@ -95,6 +100,17 @@ class Problem(ABC):
         """Return w = 0."""
         return DenseWeights(self.n_weights)
 
+    def new_cuts(self) -> Cuts:
+        """Return an empty set of cuts."""
+        return _core.CutSet(self.n_weights)
+
+    def prepare(self, tol: float) -> None:  # noqa: B027 - most problems are ready when they are made
+        """Learn how closely the problem is to be solved, before a run."""
+
+    def expansion(self, weights: DenseWeights) -> Expansion | None:
+        """Return w as a sum over basis points where it is one; else None."""
+        return None
+
     def separate(self, ids: IntArray, weights: DenseWeights, *, precise: bool) -> _core.PlaneBatch:
         """Return the most violated plane of each listed example; planes equal to the truth's are left out.
 
@@ -121,7 +137,7 @@ class Problem(ABC):
     @abstractmethod
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch: ...
 
-    def separate_into(self, cuts: _core.CutSet, weights: DenseWeights, *, precise: bool) -> None:
+    def separate_into(self, cuts: Cuts, weights: DenseWeights, *, precise: bool) -> None:
         """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
         cuts.assemble(self.space, self.separate(self.all_ids, weights, precise=precise), self.sample_weight)
 
@@ -222,7 +238,7 @@ class LinearProblem(Problem):
         rounded = None if precise or self.always_precise else weights.rounded
         return _core.LinearOracle(self.space, weights.exact, rounded, plain, self.n_jobs)
 
-    def separate_into(self, cuts: _core.CutSet, weights: DenseWeights, *, precise: bool) -> None:
+    def separate_into(self, cuts: Cuts, weights: DenseWeights, *, precise: bool) -> None:
         """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
         if self.n_weights > self._SUMMED_BELOW:
             super().separate_into(cuts, weights, precise=precise)

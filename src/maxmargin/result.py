@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.kernels.expansion import Expansion
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -92,6 +94,8 @@ class Solution:
     planes : object or None
         What :func:`maxmargin.train` needs to go on from here under another C, kept with ``keep_planes=True``; None
         where an interrupt left nothing to continue from.
+    expansion : Expansion or None
+        With a kernel, the same as a sum over basis points, which the model's ``predict`` takes in place of ``w``.
     """
 
     w: NDArray[np.float64]
@@ -99,3 +103,4 @@ class Solution:
     history: list[dict[str, Any]]
     solver: str
     planes: Any = field(default=None, repr=False)
+    expansion: Expansion | None = field(default=None, repr=False)

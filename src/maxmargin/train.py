@@ -204,6 +204,7 @@ def solutions_at(
         chosen, choice = settle_solver(solver, chosen, problem, loss, solver_options)
         origins = Origins(model, X, Y, problem, rescaling, chosen)
         content, origin = origins.match(planes, keeps=keep_planes)
+        problem.prepare(tol)
         for k, C in enumerate(Cs):
             if k > 0:
                 problem.oracle_calls = 0

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
+
+
+class Cuts(Protocol):
+    """Cuts of one problem, the last one pending until it is kept: ``_core.CutSet``, or what stands for it."""
+
+    @property
+    def pending_loss(self) -> float:
+        """The loss c of the pending cut."""
+
+    def __len__(self) -> int: ...
+    def copy(self) -> Cuts: ...
+    def assemble(self, space: _core.PlaneSpace, planes: _core.PlaneBatch, sample_weight: Any) -> None: ...
+    def load(self, loss: float, sum: Any) -> None: ...
+    def pending_dot(self, weights: Any) -> float: ...
+    def pending_at(self, indices: Any) -> Any: ...
+    def keep(self, n_threads: int) -> Any: ...
+    def remove(self, numbers: Any) -> None: ...
 
 
 class DenseWeights:
@@ -29,9 +48,23 @@ class DenseWeights:
         if self._rounded is not None:
             self._rounded = self.rounded
 
-    def add_cuts(self, cuts: _core.CutSet, coefficients: NDArray[np.float64], n_jobs: int) -> float:
+    @property
+    def vector(self) -> NDArray[np.float64]:
+        """What a solution holds."""
+        return self.exact
+
+    def clear(self) -> None:
+        """Become 0."""
+        self.exact[:] = 0.0
+        self.touch()
+
+    def anchor(self) -> DenseAnchor:
+        """Return a point at 0 that a line search moves."""
+        return DenseAnchor(len(self.exact))
+
+    def add_cuts(self, cuts: Any, coefficients: NDArray[np.float64], n_jobs: int) -> float:
         """Become w + Σ a_k g_k and return ‖w‖²; the float32 copy, if there is one, follows in the same pass over memory."""
-        norm2 = cuts.add(coefficients, self.exact, self._rounded, n_jobs)
+        norm2: float = cuts.add(coefficients, self.exact, self._rounded, n_jobs)
         self._is_fresh = self._rounded is not None
         return norm2
 
@@ -66,3 +99,31 @@ class DenseWeights:
         """Become equal to ``other``."""
         np.copyto(self.exact, other.exact)
         self.touch()
+
+
+class DenseAnchor:
+    """The best point of a line search. It is kept in float32: it only says where to look."""
+
+    def __init__(self, n_weights: int) -> None:
+        self.rounded: NDArray[np.float32] = np.zeros(n_weights, np.float32)
+        self.norm2 = 0.0
+
+    def become(self, weights: DenseWeights) -> None:
+        """Take the place of w."""
+        np.copyto(self.rounded, weights.rounded)
+        self.norm2 = weights.norm2()
+
+    def dot(self, weights: DenseWeights) -> float:
+        """Return the product with w."""
+        return _core.dot_float(self.rounded, weights.rounded)
+
+    def move(self, weights: DenseWeights, t: float, norm2: float) -> None:
+        """Become (1 − t) of itself and t of w, which has this square."""
+        _core.mix(self.rounded, weights.rounded, t)
+        self.norm2 = norm2
+
+    def place(self, point: DenseWeights, weights: DenseWeights, t: float) -> None:
+        """Put ``point`` so far from here towards w."""
+        np.multiply(self.rounded, 1.0 - t, out=point.exact)
+        point.exact += t * weights.exact
+        point.touch()

@@ -5,6 +5,11 @@
 
 namespace maxmargin::MAXMARGIN_ISA {
 
+void kernel_values(const KernelTask<float>& task);
+void kernel_values(const KernelTask<double>& task);
+void kernel_values(const SparseKernelTask<float>& task);
+void kernel_values(const SparseKernelTask<double>& task);
+
 namespace {
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -194,7 +199,8 @@ void max_plus(const Scalar* previous, const Scalar* transition, int n_labels, in
 
 Kernels table();
 Kernels table() {
-    return {MAXMARGIN_NAME(MAXMARGIN_ISA), score_rows<float>, score_rows<double>, max_plus<float>, max_plus<double>};
+    return {MAXMARGIN_NAME(MAXMARGIN_ISA), score_rows<float>, score_rows<double>, max_plus<float>, max_plus<double>,
+            kernel_values, kernel_values, kernel_values, kernel_values};
 }
 
 }  // namespace maxmargin::MAXMARGIN_ISA

@@ -10,8 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
+from maxmargin._feature_rows import as_features, check_values, core_features, fits_float
 from maxmargin._parameters import is_integer
-from maxmargin.models._features import as_features, check_values, core_features, fits_float
+from maxmargin.kernel_problem import KernelProblem, row_numbers
+from maxmargin.kernels.expansion import Expansion
+from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.product import check_precomputed
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
 
 # The core pads rows of labels, in 32-bit integers.
@@ -25,13 +29,20 @@ class LinearModel(ABC):
     ----------
     nonnegative : mapping of str to boolean array, optional
         For each named block of weights, which of them must stay ≥ 0.
+    kernel : Kernel, optional
+        Makes the scores of rows a sum over kernels with the training rows.
     """
 
     cheap_oracle = True
-    abilities: frozenset[str] = frozenset({"max_oracle", "slack_oracle", "m_best"})
+    abilities: frozenset[str] = frozenset({"max_oracle", "slack_oracle", "m_best", "vectors"})
 
-    def __init__(self, nonnegative: Mapping[str, ArrayLike] | None = None) -> None:
+    def __init__(self, nonnegative: Mapping[str, ArrayLike] | None = None, kernel: Kernel | None = None) -> None:
+        if kernel is not None and not isinstance(kernel, Kernel):
+            raise TypeError(f"kernel must be a maxmargin.Kernel or None, found {kernel!r}.")
         self.nonnegative = nonnegative
+        self.kernel = kernel
+        if kernel is not None:
+            self.abilities = self.abilities - {"vectors"}
         self.n_labels = 0
         self.n_features = 0
 
@@ -99,6 +110,8 @@ class LinearModel(ABC):
     ) -> LinearProblem:
         """Join checked features and the structure of their outputs."""
         weights = check_sample_weight(sample_weight, structure.n_examples)
+        if self.kernel is not None:
+            return self._kernel_problem(self.kernel, X, structure, weights, rescaling, n_jobs)
         self.n_features = X.shape[1]
         return LinearProblem(
             _core.LinearSpace(core_features(X), structure, rescaling),
@@ -109,14 +122,55 @@ class LinearModel(ABC):
             fits_float=fits_float(X),
         )
 
+    def _kernel_problem(
+        self,
+        kernel: Kernel,
+        X: Any,
+        structure: _core.Structure,
+        sample_weight: FloatArray | None,
+        rescaling: str,
+        n_jobs: int,
+    ) -> LinearProblem:
+        if self.nonnegative:
+            raise ValueError("nonnegative is for weights of features; with a kernel there are none.")
+        check_precomputed(kernel, X)
+        # w has a coefficient for each training row.
+        self.n_features = X.shape[0]
+        return KernelProblem(
+            kernel.for_data(X),
+            X,
+            structure,
+            rescaling,
+            sample_weight,
+            n_jobs,
+            n_columns=self._rows,
+            cheap_oracle=self.cheap_oracle,
+        )
+
     def _predict_rows(
-        self, X: Any, w: ArrayLike, n_jobs: int, structure_of: Callable[[int], _core.Structure]
+        self, X: Any, w: ArrayLike | Expansion, n_jobs: int, structure_of: Callable[[int], _core.Structure]
     ) -> NDArray[np.int32]:
         """Return each row's best label; ``structure_of(n)`` is that of n rows without truth."""
         X = as_features(X)
         check_values(X)
-        weights = self._checked_weights(w, X.shape[1])
-        return _core.LinearSpace(core_features(X), structure_of(X.shape[0]), "margin").predict(weights, n_jobs)
+        features, weights = self._scored(X, w, n_jobs)
+        return _core.LinearSpace(features, structure_of(X.shape[0]), "margin").predict(weights, n_jobs)
+
+    def _scored(self, X: Any, w: ArrayLike | Expansion, n_jobs: int) -> tuple[_core.Features, FloatArray]:
+        """Return features and weights whose products are the scores of rows."""
+        if not isinstance(w, Expansion):
+            if self.kernel is not None:
+                raise TypeError("with a kernel, predict takes solution.expansion in place of w.")
+            return core_features(X), self._checked_weights(w, X.shape[1])
+        stride = _core.padded_labels(self._rows)
+        n_table = sum(int(np.prod(shape)) for shape in self.table_blocks.values())
+        if len(w.coef) != self._rows or w.table.shape != (n_table,):
+            raise ValueError(
+                f"the expansion has scores of {len(w.coef)} labels and {w.table.size} other weights; expected {self._rows} and "
+                f"{n_table}: it is that of another model."
+            )
+        scores = w.scores(X, n_jobs, stride)
+        return core_features(row_numbers(X.shape[0])), np.concatenate([scores.ravel(), w.table])
 
     def _checked_weights(self, w: ArrayLike, n_features: int) -> FloatArray:
         """Return w as the core takes it, after checking that it has a weight for each label of so many features."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.models._features import as_features, check_scale, first_not_finite
+from maxmargin._feature_rows import as_features, check_scale, first_not_finite
 from maxmargin.problem import IntArray
 
 

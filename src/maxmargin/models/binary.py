@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin.models._features import as_features, check_values
+from maxmargin._feature_rows import as_features, check_values
+from maxmargin.kernels import Expansion, Kernel
 from maxmargin.models._linear import LinearModel, check_cost_matrix
 from maxmargin.problem import LinearProblem
 
@@ -23,6 +24,8 @@ class Binary(LinearModel):
         Δ(true, predicted), classes in the order −1, +1; 0/1 by default.
     nonnegative : mapping, optional
         ``{"coef": mask}``: weights that must stay ≥ 0.
+    kernel : Kernel, optional
+        Makes scores a sum over kernels with the training rows.
 
     Examples
     --------
@@ -35,8 +38,13 @@ class Binary(LinearModel):
     [1]
     """
 
-    def __init__(self, cost: ArrayLike | None = None, nonnegative: Mapping[str, ArrayLike] | None = None) -> None:
-        super().__init__(nonnegative)
+    def __init__(
+        self,
+        cost: ArrayLike | None = None,
+        nonnegative: Mapping[str, ArrayLike] | None = None,
+        kernel: Kernel | None = None,
+    ) -> None:
+        super().__init__(nonnegative, kernel)
         self.cost = cost
         self.n_labels = 2
 
@@ -66,6 +74,6 @@ class Binary(LinearModel):
         structure = _core.Binary(len(y), y, cost[0, 1], cost[1, 0])
         return self._problem(X, structure, sample_weight, rescaling, n_jobs)
 
-    def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> NDArray[np.int32]:
+    def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return the sign of each row's score; 0 counts as −1."""
         return self._predict_rows(X, w, n_jobs, lambda n: _core.Binary(n, None))

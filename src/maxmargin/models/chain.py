@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
 from maxmargin._parameters import check_bool, is_integer
-from maxmargin.models._features import core_features
+from maxmargin.kernels import Expansion, Kernel
 from maxmargin.models._linear import (
     LinearModel,
     as_numbers,
@@ -43,6 +43,8 @@ class Chain(LinearModel):
         Transitions no output may contain, in training or prediction.
     nonnegative : mapping, optional
         ``{"coef": mask, "transition": mask, …}``: weights that must stay ≥ 0.
+    kernel : Kernel, optional
+        Makes the scores of tokens a sum over kernels with the training tokens; transitions stay weights.
 
     Examples
     --------
@@ -69,8 +71,9 @@ class Chain(LinearModel):
         token_weight: Sequence[ArrayLike] | None = None,
         forbidden: Iterable[tuple[int, int]] | None = None,
         nonnegative: Mapping[str, ArrayLike] | None = None,
+        kernel: Kernel | None = None,
     ) -> None:
-        super().__init__(nonnegative)
+        super().__init__(nonnegative, kernel)
         check_bool("ends", ends)
         self.n_labels = check_n_labels(n_labels)
         self.ends = bool(ends)
@@ -114,21 +117,23 @@ class Chain(LinearModel):
                 )
         return label_numbers(np.concatenate(sequences), self.n_labels, lambda row: "y[{}][{}]".format(*data.place(row)))
 
-    def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[NDArray[np.int32]]:
+    def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> list[NDArray[np.int32]]:
         """Return each sequence's best label numbers."""
-        space, _, data, weights = self._prediction_space(X, w)
+        space, _, data, weights = self._prediction_space(X, w, n_jobs)
         return np.split(space.predict(weights, n_jobs), data.offsets[1:-1])
 
-    def max_marginals(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[FloatArray]:
+    def max_marginals(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> list[FloatArray]:
         """Return for each sequence a (length × k) matrix: the best score of any output with that label there."""
-        space, chain, data, weights = self._prediction_space(X, w)
+        space, chain, data, weights = self._prediction_space(X, w, n_jobs)
         return np.split(space.max_marginals(chain, weights, n_jobs), data.offsets[1:-1])
 
-    def k_best(self, X: Any, w: ArrayLike, k: int, n_jobs: int = 1) -> list[tuple[NDArray[np.int32], FloatArray]]:
+    def k_best(
+        self, X: Any, w: ArrayLike | Expansion, k: int, n_jobs: int = 1
+    ) -> list[tuple[NDArray[np.int32], FloatArray]]:
         """Return for each sequence its k best outputs (fewer where fewer exist), best first, and their scores."""
         if not is_integer(k, 1):
             raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
-        space, chain, data, weights = self._prediction_space(X, w)
+        space, chain, data, weights = self._prediction_space(X, w, n_jobs)
         codes, scores, found = space.k_best(chain, weights, min(int(k), _LARGEST_K), n_jobs)
         code_ends, score_ends = np.cumsum(found * data.lengths)[:-1], np.cumsum(found)[:-1]
         return [
@@ -138,12 +143,14 @@ class Chain(LinearModel):
             )
         ]
 
-    def _prediction_space(self, X: Any, w: ArrayLike) -> tuple[_core.LinearSpace, _core.Chain, Sequences, FloatArray]:
+    def _prediction_space(
+        self, X: Any, w: ArrayLike | Expansion, n_jobs: int
+    ) -> tuple[_core.LinearSpace, _core.Chain, Sequences, FloatArray]:
         data = X if isinstance(X, Sequences) else Sequences.stack(X)
         data.check_values()
-        weights = self._checked_weights(w, data.rows.shape[1])
+        features, weights = self._scored(data.rows, w, n_jobs)
         chain = _core.Chain(data.offsets, self.n_labels, self.ends, None, self._forbidden_matrix())
-        return _core.LinearSpace(core_features(data.rows), chain, "margin"), chain, data, weights
+        return _core.LinearSpace(features, chain, "margin"), chain, data, weights
 
     def _forbidden_matrix(self) -> NDArray[np.uint8] | None:
         if self.forbidden is None:

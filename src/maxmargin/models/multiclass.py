@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin.models._features import as_features, check_values
+from maxmargin._feature_rows import as_features, check_values
+from maxmargin.kernels import Expansion, Kernel
 from maxmargin.models._linear import (
     LinearModel,
     as_numbers,
@@ -31,6 +32,8 @@ class Multiclass(LinearModel):
         Δ(true, predicted), or one number for every mistake; 1 by default.
     nonnegative : mapping, optional
         ``{"coef": mask}``: weights that must stay ≥ 0.
+    kernel : Kernel, optional
+        Makes scores a sum over kernels with the training rows.
 
     Examples
     --------
@@ -45,9 +48,13 @@ class Multiclass(LinearModel):
     """
 
     def __init__(
-        self, n_labels: int, cost: ArrayLike | None = None, nonnegative: Mapping[str, ArrayLike] | None = None
+        self,
+        n_labels: int,
+        cost: ArrayLike | None = None,
+        nonnegative: Mapping[str, ArrayLike] | None = None,
+        kernel: Kernel | None = None,
     ) -> None:
-        super().__init__(nonnegative)
+        super().__init__(nonnegative, kernel)
         self.n_labels = check_n_labels(n_labels)
         self.cost = cost
 
@@ -79,6 +86,6 @@ class Multiclass(LinearModel):
             cost = float(cost) * (1.0 - np.eye(self.n_labels))
         return check_cost_matrix(cost, self.n_labels)
 
-    def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> NDArray[np.int32]:
+    def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return each row's best class number."""
         return self._predict_rows(X, w, n_jobs, lambda n: _core.Multiclass(n, self.n_labels, None))

@@ -54,7 +54,7 @@ def make_solver(
     if rescaling not in ("margin", "slack"):
         raise ValueError(f"rescaling must be 'margin' or 'slack', found {rescaling!r}.")
     if name == "auto":
-        choice = choose_by_options(SOLVERS, loss, options)
+        choice = choose_by_options(SOLVERS, loss, options, has_vectors="vectors" in abilities)
         name, options = choice.solver, choice.options
     if name not in SOLVERS:
         known = ", ".join(f"'{key}'" for key in ["auto", *SOLVERS])
@@ -65,6 +65,9 @@ def make_solver(
     needed = solver.needs if rescaling == "margin" else (solver.needs - {"max_oracle"}) | {"slack_oracle"}
     missing = sorted(needed - abilities)
     if missing:
+        if missing[0] == "vectors":
+            able = _without_vectors(loss)
+            raise ValueError(_NO_VECTORS.format(name=name, able=_either(able) if able else "no solver"))
         raise ValueError(f"solver '{name}' with rescaling='{rescaling}' needs {_DESCRIPTIONS[missing[0]]}.")
     return solver
 
@@ -83,6 +86,11 @@ def _check_objective(chosen: type[Solver], loss: str, rescaling: str) -> None:
         raise ValueError(f"solver '{chosen.name}' {does}; for rescaling='{rescaling}' use {fitting}.")
 
 
+def _without_vectors(loss: str) -> list[str]:
+    """Return the solvers that an exact kernel has for a loss."""
+    return [key for key, solver in SOLVERS.items() if loss in solver.losses and "vectors" not in solver.needs]
+
+
 def _either(names: Iterable[str]) -> str:
     *others, last = (f"'{name}'" for name in names)
     return f"{', '.join(others)} or {last}" if others else last
@@ -94,11 +102,16 @@ def settle_solver(
     """Return the solver for this problem and what the history says of the choice: nothing where it was the caller's."""
     if name != "auto":
         return solver, {}
-    choice = choose_by_problem(choose_by_options(SOLVERS, loss, options), problem, loss)
+    by_options = choose_by_options(SOLVERS, loss, options, has_vectors=problem.has_vectors)
+    choice = choose_by_problem(by_options, problem, loss)
     settled = solver if choice.solver == solver.name else SOLVERS[choice.solver](choice.options)
     return settled, choice.record()
 
 
+_NO_VECTORS = (
+    "solver '{name}' needs features as vectors, which an exact kernel does not have; with one there is {able} for this "
+    "loss. With kernel_approximation='low-rank' all solvers run, and as many components as rows make it exact."
+)
 _DESCRIPTIONS = {
     "max_oracle": "a model with loss_augmented_argmax(x, y, w), or outputs(x) to enumerate",
     "slack_oracle": (

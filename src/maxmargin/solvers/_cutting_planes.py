@@ -9,7 +9,7 @@ import numpy as np
 from maxmargin import _core
 from maxmargin.problem import FloatArray, IntArray, Problem
 from maxmargin.solvers._timing import Stopwatch
-from maxmargin.weights import DenseWeights
+from maxmargin.weights import Cuts, DenseWeights
 
 _MAX_QP_STEPS = 1_000_000
 # Planes that no cut of the last few used are not worth valuing again: early ones are wrong everywhere.
@@ -20,7 +20,7 @@ _FORGET_AFTER = 10
 class StoredCuts:
     """Cuts with their products: all that a later run on the same examples needs of them."""
 
-    cuts: _core.CutSet
+    cuts: Cuts
     losses: FloatArray
     gram: FloatArray
     at_nonnegative: FloatArray
@@ -46,7 +46,7 @@ class CutModel:
     _REFRESH_EVERY = 100
 
     def __init__(self, problem: Problem, C: float, prune_after: int, watch: Stopwatch) -> None:
-        self.cuts = _core.CutSet(problem.n_weights)
+        self.cuts: Cuts = problem.new_cuts()
         self.weights = problem.zero_weights()
         self.norm2 = self.slack = self.dual = self.tolerance = 0.0
         self.n_added = self.n_dropped = 0
@@ -134,7 +134,7 @@ class CutModel:
         w = self.weights.exact
         self._n_solved += 1
         if self._n_solved % self._REFRESH_EVERY == 0:
-            w[:] = 0.0
+            self.weights.clear()
             self._alpha = np.zeros_like(alpha)
         else:
             w[J] = self._unclipped

@@ -6,7 +6,8 @@ is the new w̄, and the next planes are found at w̄ + μ (w − w̄). Cached pl
 follow. If a cut made there does not cut w off, the cut at w itself is taken, which always does: the guarantees of the plain
 method stand.
 
-w̄ is kept in float32: it only says where to look. What is reported is evaluated at the point where planes were found.
+w̄ of linear scores is kept in float32: it only says where to look. What is reported is evaluated at the point where planes were
+found.
 
 Before that, a few passes of block coordinate ascent over the examples' planes build a dual point of the n-slack problem. Divided
 by C it is one cut of the 1-slack problem (each example's planes mixed in one proportion), and the QP starts from it with the
@@ -98,13 +99,11 @@ class LineSearchSeparator(ABC):
         self._problem = problem
         self._model = model
         self._C = C
-        self._best = np.zeros(problem.n_weights, np.float32)
-        self._best_norm2 = 0.0
+        self._best = self.point.anchor()
 
     def start_at(self, weights: DenseWeights) -> None:
         """Make a point that was found elsewhere the best one."""
-        np.copyto(self._best, weights.rounded)
-        self._best_norm2 = weights.norm2()
+        self._best.become(weights)
 
     @abstractmethod
     def separate(self, needed: float) -> bool:
@@ -115,20 +114,17 @@ class LineSearchSeparator(ABC):
 
     def _set_point(self) -> None:
         """Put ``point`` a little beyond w̄, towards w."""
-        np.multiply(self._best, 1.0 - _LOOK_AHEAD, out=self.point.exact)
-        self.point.exact += _LOOK_AHEAD * self._model.weights.exact
-        self.point.touch()
+        self._best.place(self.point, self._model.weights, _LOOK_AHEAD)
 
     def _find_step(self, planes_slope: Callable[[float], float]) -> float:
         """Move w̄ to the minimum of the objective on the line from w̄ to w; return how far along it that is."""
-        w = self._model.weights
-        along = _core.dot_float(self._best, w.rounded)
-        squared_length = max(self._best_norm2 - 2.0 * along + self._model.norm2, 0.0)
-        slope_at_best = along - self._best_norm2
+        best, w = self._best, self._model.weights
+        along = best.dot(w)
+        squared_length = max(best.norm2 - 2.0 * along + self._model.norm2, 0.0)
+        slope_at_best = along - best.norm2
         t = _root(lambda t: slope_at_best + t * squared_length + self._C * planes_slope(t))
         if t > 0.0:
-            _core.mix(self._best, w.rounded, t)
-            self._best_norm2 += 2.0 * t * slope_at_best + t * t * squared_length
+            best.move(w, t, best.norm2 + 2.0 * t * slope_at_best + t * t * squared_length)
         return t
 
 
@@ -147,7 +143,7 @@ class CachedLineSearch(LineSearchSeparator):
         model, problem, w = self._model, self._problem, self._model.weights
         if self._cache.n_planes:
             with model.watch("cache"):
-                self._cache.evaluate_anchor(self._best, problem.n_jobs)
+                self._cache.evaluate_anchor(self._best.rounded, problem.n_jobs)
                 self._cache.evaluate(w.exact, w.rounded, problem.n_jobs)
                 t = self._find_step(lambda t: self._cache.slope(t, problem.sample_weight))
                 self._cache.move_anchor(t)

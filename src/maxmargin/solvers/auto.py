@@ -33,13 +33,20 @@ class Choice:
         return {"solver": self.solver, "reason": self.reason, "oracle_seconds": self.oracle_seconds}
 
 
-def choose_by_options(solvers: Mapping[str, Any], loss: str, options: Mapping[str, Any] | None) -> Choice:
-    """Return the first solver in the order of preference that minimises the loss and knows all options."""
+def choose_by_options(
+    solvers: Mapping[str, Any], loss: str, options: Mapping[str, Any] | None, *, has_vectors: bool
+) -> Choice:
+    """Return the first solver in the order of preference that minimises the loss and knows all options.
+
+    ``has_vectors=False`` asks for one that needs no products of planes, if there is one for the loss.
+    """
     given = dict(options or {})
     fitting = [name for name in _CANDIDATES if loss in solvers[name].losses]
+    if not has_vectors:
+        fitting = [name for name in fitting if "vectors" not in solvers[name].needs] or fitting
     for name in fitting:
         if set(given) <= set(solvers[name].options):
-            reason = f"the default for {loss.replace('_', ' ')} loss"
+            reason = f"the default for {loss.replace('_', ' ')} loss" + ("" if has_vectors else " with an exact kernel")
             if name != fitting[0]:
                 reason = f"solver_options has {', '.join(map(repr, sorted(given)))}"
             return _with_defaults(Choice(name, reason, given))

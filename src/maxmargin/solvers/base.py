@@ -96,7 +96,7 @@ class Solver(ABC):
     rescalings: ClassVar[frozenset[str]] = frozenset({"margin", "slack"})
     has_dual: ClassVar[bool] = True
     planes_outlive_data: ClassVar[bool] = True  # whether planes serve when examples have joined behind theirs
-    needs: frozenset[str] = frozenset({"max_oracle"})
+    needs: frozenset[str] = frozenset({"max_oracle", "vectors"})
     options: ClassVar[Mapping[str, Option]]
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
@@ -307,7 +307,7 @@ def run(
             stacklevel=4,
         )
     kept = solver.planes() if keep_planes else None
-    return Solution(best.weights.exact, certificate, history, solver.name, kept)
+    return Solution(best.weights.vector, certificate, history, solver.name, kept, problem.expansion(best.weights))
 
 
 def _convergence_warning(*, must_be_quick: bool) -> type[Warning]:

@@ -32,7 +32,7 @@ class Mira(OnlineSolver):
     """Makes the smallest step after which the truth wins by its loss; see the module's text."""
 
     name = "mira"
-    needs = frozenset()
+    needs = frozenset({"vectors"})
     options: ClassVar = {
         "k_best": Option(1, lambda v: is_integer(v, 1), "an integer ≥ 1", "best outputs that a step looks at"),
         "epochs": EPOCHS,
@@ -42,7 +42,7 @@ class Mira(OnlineSolver):
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(options)
         if self.option["k_best"] > 1:
-            self.needs = frozenset({"m_best"})
+            self.needs = frozenset({"m_best", "vectors"})
 
     @classmethod
     def check_C(cls, C: float) -> None:

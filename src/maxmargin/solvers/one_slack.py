@@ -44,6 +44,7 @@ class OneSlack(Solver):
 
     name = "one-slack"
     losses = frozenset({"hinge"})
+    needs = frozenset({"max_oracle"})
     options: ClassVar = {
         "epsilon": EPSILON,
         "cache_size": Option(
@@ -190,6 +191,12 @@ class OneSlack(Solver):
     def _n_passes(self, problem: Problem) -> int | None:
         """Return how many passes of block ascent to begin with; None: as many as pay."""
         passes: int | None = self.option["warm_start_passes"]
+        if not problem.has_vectors:
+            if passes:
+                raise ValueError(
+                    "solver_options: warm_start_passes need planes with products, which exact kernels have not."
+                )
+            return 0
         if passes is None and (problem.cheap_oracle or not self._is_stabilized(problem)):
             return 0
         return passes

@@ -24,7 +24,7 @@ class Perceptron(OnlineSolver):
     """Adds the features of the truth and takes off those of a wrong prediction; see the module's text."""
 
     name = "perceptron"
-    needs = frozenset()
+    needs = frozenset({"vectors"})
     options: ClassVar = {"epochs": EPOCHS, "min_progress": min_progress("the mean loss of the predictions")}
 
     @classmethod

@@ -35,7 +35,7 @@ class SGD(OnlineSolver):
 
     name = "sgd"
     losses = frozenset({"hinge"})
-    needs = frozenset({"max_oracle"})
+    needs = frozenset({"max_oracle", "vectors"})
     averages = False
     options: ClassVar = {
         "eta0": Option(

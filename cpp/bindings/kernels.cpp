@@ -1,0 +1,102 @@
+// Kernel products for Python.
+#include <nanobind/stl/string.h>
+
+#include <cmath>
+#include <memory>
+#include <variant>
+
+#include "bindings/arrays.hpp"
+#include "bindings/bindings.hpp"
+#include "bindings/checks.hpp"
+#include "scores/kernel_product.hpp"
+
+using namespace maxmargin;
+using nb::arg;
+
+namespace {
+
+KernelKind kind_named(const std::string& name) {
+    if (name == "linear") return KernelKind::linear;
+    if (name == "poly") return KernelKind::polynomial;
+    if (name == "rbf") return KernelKind::rbf;
+    if (name == "sigmoid") return KernelKind::sigmoid;
+    throw std::invalid_argument("kernel must be 'linear', 'poly', 'rbf' or 'sigmoid', found '" + name + "'.");
+}
+
+// A product in float32 or float64.
+struct AnyProduct {
+    std::variant<KernelProduct<float>, KernelProduct<double>> product;
+
+    template <class Scalar>
+    static KernelProduct<Scalar> make(const Features& rows, const Features* points, const KernelFunction& function, const double* centre, double cache_bytes) {
+        auto own = std::make_shared<const KernelPoints<Scalar>>(rows, function, centre);
+        auto other = points ? std::make_shared<const KernelPoints<Scalar>>(*points, function, centre) : own;
+        return {std::move(own), std::move(other), function, cache_bytes};
+    }
+    template <class Use>
+    auto visit(Use&& use) {
+        return std::visit(use, product);
+    }
+};
+
+void add(AnyProduct& self, Array1<int64_t> points, Array1<int64_t> starts, Array1<int32_t> labels, Array1<double> values, int stride, Mutable1<double> out,
+         int n_threads) {
+    self.visit([&](auto& product) {
+        const std::span<const int64_t> ids = as_span(points), begins = as_span(starts);
+        require(stride >= 1, "stride must be at least 1.");
+        require_length("out", out.shape(0), product.n_rows() * stride);
+        require_numbers_of("point", ids, product.n_points());
+        for (size_t k = 1; k < ids.size(); ++k) require(ids[k - 1] < ids[k], "points must be listed once each, in their order.");
+        require_length("starts", begins.size(), static_cast<int64_t>(ids.size()) + 1);
+        require_length("values", values.shape(0), static_cast<int64_t>(labels.shape(0)));
+        require(begins.front() == 0 && begins.back() == static_cast<int64_t>(labels.shape(0)), "starts must begin with 0 and end with the number of labels.");
+        for (size_t k = 1; k < begins.size(); ++k) require(begins[k - 1] <= begins[k], "starts must not fall.");
+        require_numbers_of("label", as_span(labels), stride);
+        nb::gil_scoped_release release;
+        product.add({ids, begins, as_span(labels), as_span(values)}, stride, out.data(), workers(n_threads));
+    });
+}
+
+nb::object matrix(AnyProduct& self, Array1<int64_t> points, int64_t first, int64_t end, int n_threads) {
+    return self.visit([&]<class Scalar>(KernelProduct<Scalar>& product) {
+        require_numbers_of("point", as_span(points), product.n_points());
+        require_between("first", first, 0, product.n_rows());
+        require_between("end", end, first, product.n_rows());
+        const size_t n_rows = static_cast<size_t>(end - first), width = points.shape(0);
+        std::vector<Scalar> out(n_rows * width);
+        {
+            nb::gil_scoped_release release;
+            product.matrix(as_span(points), first, end, out.data(), workers(n_threads));
+        }
+        return nb::cast(to_numpy(std::move(out), {n_rows, width}));
+    });
+}
+
+}  // namespace
+
+void bind_kernels(nb::module_& m) {
+    nb::class_<AnyProduct>(m, "KernelProduct")
+        .def(
+            "__init__",
+            [](AnyProduct* self, const Features& rows, const Features* points, const std::string& kernel, double gamma, double coef0, int32_t degree,
+               std::optional<Array1<double>> centre, bool is_single, double cache_bytes) {
+                const KernelFunction function{kind_named(kernel), gamma, coef0, degree};
+                require(std::isfinite(gamma) && gamma > 0.0, "gamma must be a positive number.");
+                require(std::isfinite(coef0) && degree >= 0 && degree <= 1000, "coef0 must be finite, degree from 0 to 1000.");
+                require(cache_bytes >= 0.0, "cache_bytes must not be negative.");
+                require(!points || (points->n_features == rows.n_features && points->is_sparse() == rows.is_sparse()),
+                        "rows and points must have the same features, both sparse or both dense.");
+                if (centre) require_length("centre", centre->shape(0), rows.n_features);
+                nb::gil_scoped_release release;
+                const double* middle = data_or_null(centre);
+                if (is_single) new (self) AnyProduct{AnyProduct::make<float>(rows, points, function, middle, cache_bytes)};
+                else new (self) AnyProduct{AnyProduct::make<double>(rows, points, function, middle, cache_bytes)};
+            },
+            arg("rows"), arg("points").none(), arg("kernel"), arg("gamma"), arg("coef0"), arg("degree"), arg("centre").none(), arg("is_single"),
+            arg("cache_bytes"))
+        .def("add", add, arg("points"), arg("starts"), arg("labels"), arg("values"), arg("stride"), arg("out"), arg("n_threads"))
+        .def("matrix", matrix, arg("points"), arg("first"), arg("end"), arg("n_threads"))
+        .def_prop_ro("n_computed", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_computed(); }); })
+        .def_prop_ro("n_rows", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_rows(); }); })
+        .def_prop_ro("n_points", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_points(); }); });
+}

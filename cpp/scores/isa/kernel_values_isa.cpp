@@ -1,0 +1,242 @@
+// Values of kernel functions. Compiled once per instruction set, under the rules of kernels_isa.cpp: no inline function of another
+// file, no standard header but <cstdint>.
+#include "scores/kernel_function.hpp"
+
+namespace maxmargin::MAXMARGIN_ISA {
+
+void kernel_values(const KernelTask<float>& task);
+void kernel_values(const KernelTask<double>& task);
+void kernel_values(const SparseKernelTask<float>& task);
+void kernel_values(const SparseKernelTask<double>& task);
+
+namespace {
+
+// Vectors of the widest kind the instruction set has; compilers without such types get arrays that they may vectorise.
+#if defined(__AVX512F__)
+constexpr int vector_bytes = 64;
+#elif defined(__AVX__)
+constexpr int vector_bytes = 32;
+#else
+constexpr int vector_bytes = 16;
+#endif
+
+template <class Scalar>
+struct IntegerOf {
+    using type = int32_t;
+};
+template <>
+struct IntegerOf<double> {
+    using type = int64_t;
+};
+
+template <class Scalar>
+struct Lanes {
+    static constexpr int width = vector_bytes / static_cast<int>(sizeof(Scalar));
+    static constexpr int per_panel = panel_rows / width;
+    using Integer = typename IntegerOf<Scalar>::type;
+#if defined(__GNUC__)
+    typedef Scalar Vector __attribute__((vector_size(vector_bytes)));
+    typedef Integer IntegerVector __attribute__((vector_size(vector_bytes)));
+    Vector v;
+
+    static Lanes all(Scalar x) { return {x - Vector{}}; }
+    static Lanes load(const Scalar* at) {
+        Lanes lanes;
+        __builtin_memcpy(&lanes.v, at, sizeof(Vector));
+        return lanes;
+    }
+    void store(Scalar* at) const { __builtin_memcpy(at, &v, sizeof(Vector)); }
+    friend Lanes operator+(Lanes a, Lanes b) { return {a.v + b.v}; }
+    friend Lanes operator-(Lanes a, Lanes b) { return {a.v - b.v}; }
+    friend Lanes operator*(Lanes a, Lanes b) { return {a.v * b.v}; }
+    friend Lanes operator/(Lanes a, Lanes b) { return {a.v / b.v}; }
+    Lanes at_least(Lanes low) const { return {v < low.v ? low.v : v}; }
+    Lanes at_most(Lanes high) const { return {v > high.v ? high.v : v}; }
+    // v · 2^n, from n + magic: n goes into the exponent.
+    Lanes scaled(Lanes shifted) const { return {(Vector)((IntegerVector)v + ((IntegerVector)shifted.v << mantissa_bits))}; }
+#else
+    Scalar v[width];
+
+    template <class Value>
+    static Lanes each(Value&& value) {
+        Lanes lanes;
+        for (int k = 0; k < width; ++k) lanes.v[k] = value(k);
+        return lanes;
+    }
+    static Lanes all(Scalar x) {
+        return each([&](int) { return x; });
+    }
+    static Lanes load(const Scalar* at) {
+        return each([&](int k) { return at[k]; });
+    }
+    void store(Scalar* at) const {
+        for (int k = 0; k < width; ++k) at[k] = v[k];
+    }
+    friend Lanes operator+(Lanes a, Lanes b) {
+        return each([&](int k) { return a.v[k] + b.v[k]; });
+    }
+    friend Lanes operator-(Lanes a, Lanes b) {
+        return each([&](int k) { return a.v[k] - b.v[k]; });
+    }
+    friend Lanes operator*(Lanes a, Lanes b) {
+        return each([&](int k) { return a.v[k] * b.v[k]; });
+    }
+    friend Lanes operator/(Lanes a, Lanes b) {
+        return each([&](int k) { return a.v[k] / b.v[k]; });
+    }
+    Lanes at_least(Lanes low) const {
+        return each([&](int k) { return v[k] < low.v[k] ? low.v[k] : v[k]; });
+    }
+    Lanes at_most(Lanes high) const {
+        return each([&](int k) { return v[k] > high.v[k] ? high.v[k] : v[k]; });
+    }
+    Lanes scaled(Lanes shifted) const {
+        return each([&](int k) {
+            return __builtin_bit_cast(Scalar, __builtin_bit_cast(Integer, v[k]) + (__builtin_bit_cast(Integer, shifted.v[k]) << mantissa_bits));
+        });
+    }
+#endif
+
+    // Added to a number of moderate size, it leaves the nearest whole number in the last bits.
+    static constexpr Scalar magic = sizeof(Scalar) == sizeof(float) ? Scalar(12582912) : Scalar(6755399441055744);
+
+  private:
+    static constexpr int mantissa_bits = sizeof(Scalar) == sizeof(float) ? 23 : 52;
+};
+
+// 2^x stops here: smaller numbers are denormal, and slow.
+template <class Scalar>
+constexpr Scalar least_exponent = sizeof(Scalar) == sizeof(float) ? Scalar(-115) : Scalar(-1000);
+
+// 2^x for least_exponent ≤ x ≤ 100: 2^n times the power of the rest, whose series log(2)^k / k! x^k ends where the next term is
+// below half a unit in the last place for |x| ≤ ½.
+template <class Scalar>
+inline Lanes<Scalar> power_of_two(Lanes<Scalar> x) {
+    using L = Lanes<Scalar>;
+    constexpr int n_terms = sizeof(Scalar) == sizeof(float) ? 7 : 14;
+    constexpr double series[14] = {
+        1.0,
+        6.931471805599453e-01,
+        2.4022650695910072e-01,
+        5.550410866482158e-02,
+        9.618129107628477e-03,
+        1.3333558146428443e-03,
+        1.5403530393381608e-04,
+        1.5252733804059841e-05,
+        1.3215486790144308e-06,
+        1.0178086009239699e-07,
+        7.054911620801122e-09,
+        4.445538271870812e-10,
+        2.5678435993488202e-11,
+        1.3691488853904128e-12,
+    };
+    const L shifted = x + L::all(L::magic), rest = x - (shifted - L::all(L::magic));
+    L sum = L::all(static_cast<Scalar>(series[n_terms - 1]));
+    for (int k = n_terms - 2; k >= 0; --k) sum = sum * rest + L::all(static_cast<Scalar>(series[k]));
+    return sum.scaled(shifted);
+}
+
+template <class Scalar>
+inline Lanes<Scalar> power(Lanes<Scalar> base, int32_t exponent) {
+    Lanes<Scalar> result = Lanes<Scalar>::all(1);
+    for (; exponent > 0; exponent >>= 1) {
+        if (exponent & 1) result = result * base;
+        base = base * base;
+    }
+    return result;
+}
+
+// The hyperbolic tangent, by e^2x; beyond 20 it is 1 to the last digit.
+template <class Scalar>
+inline Lanes<Scalar> tangent(Lanes<Scalar> x) {
+    using L = Lanes<Scalar>;
+    const L exponent = x.at_least(L::all(-20)).at_most(L::all(20)) * L::all(static_cast<Scalar>(2.8853900817779268));
+    return L::all(1) - L::all(2) / (L::all(1) + power_of_two(exponent));
+}
+
+// The kernel of products x·z.
+template <KernelKind kind, class Scalar>
+inline Lanes<Scalar> value(const KernelFunction& function, Lanes<Scalar> product) {
+    using L = Lanes<Scalar>;
+    if constexpr (kind == KernelKind::rbf) return power_of_two(product.at_least(L::all(least_exponent<Scalar>)));
+    if constexpr (kind == KernelKind::linear) return product;
+    const L inside = L::all(static_cast<Scalar>(function.gamma)) * product + L::all(static_cast<Scalar>(function.coef0));
+    if constexpr (kind == KernelKind::polynomial) return power(inside, function.degree);
+    return tangent(inside);
+}
+
+// Turns products with a panel into kernel values. Apart from the sums: those need all registers.
+template <KernelKind kind, class Scalar>
+inline void apply(const KernelFunction& function, int64_t n_values, Scalar* values) {
+    if constexpr (kind == KernelKind::linear) return;
+    using L = Lanes<Scalar>;
+    for (int64_t k = 0; k < n_values; k += L::width) value<kind>(function, L::load(values + k)).store(values + k);
+}
+
+template <class Scalar>
+void sum_products(const KernelTask<Scalar>& task) {
+    using L = Lanes<Scalar>;
+    constexpr int n_points = tile_points<Scalar>;
+    for (int64_t tile = 0; tile < task.n_tiles; ++tile) {
+        const Scalar* points = task.points + tile * n_points * task.n_features;
+        L sum[n_points][L::per_panel];
+        for (int p = 0; p < n_points; ++p)
+            for (int k = 0; k < L::per_panel; ++k)
+                sum[p][k] = L::all(task.point_terms[tile * n_points + p]) + L::load(task.row_terms + k * L::width);
+        for (int64_t f = 0; f < task.n_features; ++f) {
+            L x[L::per_panel];
+            for (int k = 0; k < L::per_panel; ++k) x[k] = L::load(task.rows + f * panel_rows + k * L::width);
+            for (int p = 0; p < n_points; ++p) {
+                const L z = L::all(points[f * n_points + p]);
+                for (int k = 0; k < L::per_panel; ++k) sum[p][k] = sum[p][k] + z * x[k];
+            }
+        }
+        for (int p = 0; p < n_points; ++p)
+            for (int k = 0; k < L::per_panel; ++k) sum[p][k].store(task.values + (tile * n_points + p) * panel_rows + k * L::width);
+    }
+}
+
+template <class Scalar>
+void sum_products(const SparseKernelTask<Scalar>& task) {
+    using L = Lanes<Scalar>;
+    L sum[L::per_panel];
+    for (int k = 0; k < L::per_panel; ++k) sum[k] = L::all(task.row_term) + L::load(task.point_terms + k * L::width);
+    for (int64_t j = 0; j < task.length; ++j) {
+        const Scalar* z = task.points + static_cast<int64_t>(task.indices[j]) * panel_rows;
+        const L x = L::all(task.entries[j]);
+        for (int k = 0; k < L::per_panel; ++k) sum[k] = sum[k] + x * L::load(z + k * L::width);
+    }
+    for (int k = 0; k < L::per_panel; ++k) sum[k].store(task.values + k * L::width);
+}
+
+// Calls use<kind>() of the function's kind.
+template <class Use>
+inline void by_kind(KernelKind kind, Use&& use) {
+    switch (kind) {
+        case KernelKind::linear: return use.template operator()<KernelKind::linear>();
+        case KernelKind::polynomial: return use.template operator()<KernelKind::polynomial>();
+        case KernelKind::rbf: return use.template operator()<KernelKind::rbf>();
+        case KernelKind::sigmoid: return use.template operator()<KernelKind::sigmoid>();
+    }
+}
+
+template <class Scalar>
+inline void values_of(const KernelTask<Scalar>& task) {
+    sum_products(task);
+    by_kind(task.function.kind, [&]<KernelKind kind>() { apply<kind>(task.function, task.n_tiles * tile_points<Scalar> * panel_rows, task.values); });
+}
+
+template <class Scalar>
+inline void values_of(const SparseKernelTask<Scalar>& task) {
+    sum_products(task);
+    by_kind(task.function.kind, [&]<KernelKind kind>() { apply<kind>(task.function, panel_rows, task.values); });
+}
+
+}  // namespace
+
+void kernel_values(const KernelTask<float>& task) { values_of(task); }
+void kernel_values(const KernelTask<double>& task) { values_of(task); }
+void kernel_values(const SparseKernelTask<float>& task) { values_of(task); }
+void kernel_values(const SparseKernelTask<double>& task) { values_of(task); }
+
+}  // namespace maxmargin::MAXMARGIN_ISA

@@ -1,0 +1,188 @@
+#include "scores/kernel_product.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "scores/kernels.hpp"
+
+namespace maxmargin {
+
+namespace {
+// Points that meet all rows before the next ones are laid out: a multiple of every tile.
+constexpr size_t block_points = 240;
+constexpr int64_t chunk_panels = 64, chunk_rows = chunk_panels * panel_rows;
+// In float32 the terms of two points that are both longer than this would leave too few digits of their distance.
+constexpr float far_term = 1024.0f;
+
+// sums[r] += Σ_k a_k values[k][r]
+template <class Scalar>
+void add_panels(const std::vector<Scalar>& a, const Scalar* values, Scalar* sums) {
+    Scalar total[panel_rows] = {};
+    for (const Scalar coefficient : a) {
+        for (int r = 0; r < panel_rows; ++r) total[r] += coefficient * values[r];
+        values += panel_rows;
+    }
+    for (int r = 0; r < panel_rows; ++r) sums[r] += total[r];
+}
+}  // namespace
+
+template <class Scalar>
+typename KernelProduct<Scalar>::Tiles KernelProduct<Scalar>::tiles_of(std::span<const int64_t> ids) const {
+    Tiles tiles{ids, {}, {}, 0};
+    points_->write_tiles(ids, points_->is_sparse() ? panel_rows : tile_points<Scalar>, tiles.values, tiles.terms);
+    for (const Scalar term : tiles.terms) tiles.largest_term = std::max(tiles.largest_term, -term);
+    return tiles;
+}
+
+template <class Scalar>
+void KernelProduct<Scalar>::panel_values(int64_t panel, const Tiles& tiles, std::vector<Scalar>& values) const {
+    values.resize(tiles.terms.size() * panel_rows);
+    const Scalar* row_terms = rows_->terms() + panel * panel_rows;
+    if (rows_->is_sparse()) {
+        sparse_panel_values(panel, tiles, values.data());
+    } else {
+        const int64_t n_tiles = static_cast<int64_t>(tiles.terms.size()) / tile_points<Scalar>;
+        kernel_values(KernelTask<Scalar>{function_, rows_->panel(panel), row_terms, tiles.values.data(), tiles.terms.data(), rows_->n_features(), n_tiles,
+                                         values.data()});
+        const bool is_near = sizeof(Scalar) > sizeof(float) || tiles.largest_term < static_cast<Scalar>(far_term);
+        if (!is_near && *std::min_element(row_terms, row_terms + panel_rows) < -static_cast<Scalar>(far_term)) far_values(panel, tiles, values.data());
+    }
+}
+
+template <class Scalar>
+void KernelProduct<Scalar>::sparse_panel_values(int64_t panel, const Tiles& tiles, Scalar* values) const {
+    Scalar found[panel_rows];
+    const int64_t first = panel * panel_rows, n_rows = std::min<int64_t>(panel_rows, rows_->size() - first);
+    const size_t n_points = tiles.terms.size(), tile_length = static_cast<size_t>(panel_rows) * static_cast<size_t>(points_->n_features());
+    std::fill_n(values, n_points * panel_rows, Scalar{0});
+    for (size_t k = 0; k < n_points; k += panel_rows)
+        for (int64_t r = 0; r < n_rows; ++r) {
+            const auto row = rows_->sparse_row(first + r);
+            kernel_values(SparseKernelTask<Scalar>{function_, row.indices, row.entries, row.length, rows_->terms()[first + r],
+                                                   tiles.values.data() + k / panel_rows * tile_length, tiles.terms.data() + k, found});
+            for (int p = 0; p < panel_rows; ++p) values[(k + p) * panel_rows + r] = found[p];
+        }
+}
+
+// The RBF kernel of points far from the centre, by the differences of their features.
+template <class Scalar>
+void KernelProduct<Scalar>::far_values(int64_t panel, const Tiles& tiles, Scalar* values) const {
+    const Scalar* row_terms = rows_->terms() + panel * panel_rows;
+    const int64_t d = rows_->n_features();
+    for (size_t k = 0; k < tiles.ids.size(); ++k) {
+        if (-tiles.terms[k] < static_cast<Scalar>(far_term)) continue;
+        const Scalar* point = tiles.values.data() + k / tile_points<Scalar> * tile_points<Scalar> * d + k % tile_points<Scalar>;
+        for (int r = 0; r < panel_rows; ++r) {
+            if (-row_terms[r] < static_cast<Scalar>(far_term)) continue;
+            const Scalar* row = rows_->panel(panel) + r;
+            double distance2 = 0.0;
+            for (int64_t f = 0; f < d; ++f) {
+                const double difference = static_cast<double>(row[f * panel_rows]) - static_cast<double>(point[f * tile_points<Scalar>]);
+                distance2 += difference * difference;
+            }
+            values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(-0.5 * distance2, -115.0)));
+        }
+    }
+}
+
+template <class Scalar>
+void KernelProduct<Scalar>::add(const PointCoefficients& coefficients, int stride, double* out, const Workers& workers) {
+    cache_.begin();
+    for (size_t first = 0; first < coefficients.points.size(); first += block_points)
+        add_block(coefficients, first, std::min(first + block_points, coefficients.points.size()), stride, out, workers);
+}
+
+template <class Scalar>
+void KernelProduct<Scalar>::add_block(const PointCoefficients& coefficients, size_t first, size_t end, int stride, double* out, const Workers& workers) {
+    struct Kept {
+        size_t number;
+        const Scalar* column;
+    };
+    struct Made {
+        size_t number;
+        Scalar* column;  // null: not kept
+    };
+    std::vector<Kept> kept;
+    std::vector<Made> made;
+    std::vector<int64_t> ids;
+    for (size_t k = first; k < end; ++k) {
+        const int64_t point = coefficients.points[k];
+        if (const Scalar* column = cache_.find(point)) {
+            kept.push_back({k, column});
+        } else {
+            made.push_back({k, cache_.make(point)});
+            ids.push_back(point);
+        }
+    }
+    // Where there is one label, its coefficients of the points in their order.
+    std::vector<Scalar> single;
+    for (const Made& point : made) {
+        const auto mine = coefficients.values.subspan(coefficients.starts[point.number], coefficients.starts[point.number + 1] - coefficients.starts[point.number]);
+        single.push_back(static_cast<Scalar>(std::accumulate(mine.begin(), mine.end(), 0.0)));
+    }
+    const Tiles tiles = tiles_of(ids);
+    const int64_t n = n_rows();
+    struct Memory {
+        std::vector<Scalar> sums, values;
+    };
+    std::vector<Memory> memories(std::max(workers.n_threads, 1));
+    const auto add_column = [&](size_t number, const Scalar* column, int64_t length, Scalar* sums) {
+        for (int64_t e = coefficients.starts[number]; e < coefficients.starts[number + 1]; ++e) {
+            Scalar* sum = sums + coefficients.labels[e] * chunk_rows;
+            const auto a = static_cast<Scalar>(coefficients.values[e]);
+            for (int64_t r = 0; r < length; ++r) sum[r] += a * column[r];
+        }
+    };
+    const auto add_chunk = [&](int64_t chunk, int thread) {
+        const int64_t begin = chunk * chunk_rows, length = std::min(chunk_rows, n - begin);
+        std::vector<Scalar>& sums = memories[thread].sums;
+        sums.assign(static_cast<size_t>(stride) * chunk_rows, Scalar{0});
+        for (const Kept& point : kept) add_column(point.number, point.column + begin, length, sums.data());
+        for (int64_t r = 0; r < length && !made.empty(); r += panel_rows) {
+            std::vector<Scalar>& values = memories[thread].values;
+            panel_values((begin + r) / panel_rows, tiles, values);
+            const int64_t width = std::min<int64_t>(panel_rows, length - r);
+            if (stride == 1) add_panels(single, values.data(), sums.data() + r);
+            for (size_t k = 0; k < made.size(); ++k) {
+                const Scalar* column = values.data() + k * panel_rows;
+                if (stride > 1) add_column(made[k].number, column, panel_rows, sums.data() + r);
+                if (made[k].column) std::copy_n(column, width, made[k].column + begin + r);
+            }
+        }
+        for (int64_t r = 0; r < length; ++r)
+            for (int label = 0; label < stride; ++label)
+                out[(begin + r) * stride + label] += static_cast<double>(sums[static_cast<size_t>(label) * chunk_rows + r]);
+        heartbeat();
+    };
+    try {
+        for_each_chunk((n + chunk_rows - 1) / chunk_rows, workers, add_chunk);
+    } catch (...) {
+        for (const int64_t point : ids) cache_.forget(point);
+        throw;
+    }
+    n_computed_ += static_cast<int64_t>(made.size()) * n;
+}
+
+template <class Scalar>
+void KernelProduct<Scalar>::matrix(std::span<const int64_t> points, int64_t first, int64_t end, Scalar* out, const Workers& workers) {
+    const size_t width = points.size();
+    std::vector<std::vector<Scalar>> memories(std::max(workers.n_threads, 1));
+    for (size_t begin = 0; begin < width; begin += block_points) {
+        const Tiles tiles = tiles_of(points.subspan(begin, std::min(block_points, width - begin)));
+        const int64_t first_panel = first / panel_rows, end_panel = (end + panel_rows - 1) / panel_rows;
+        for_each_chunk(end_panel - first_panel, workers, [&](int64_t chunk, int thread) {
+            const int64_t panel = first_panel + chunk;
+            panel_values(panel, tiles, memories[thread]);
+            for (int64_t row = std::max(panel * panel_rows, first); row < std::min((panel + 1) * panel_rows, end); ++row)
+                for (size_t k = 0; k < tiles.ids.size(); ++k)
+                    out[static_cast<size_t>(row - first) * width + begin + k] = memories[thread][k * panel_rows + row % panel_rows];
+        });
+    }
+    n_computed_ += static_cast<int64_t>(width) * (end - first);
+}
+
+template class KernelProduct<float>;
+template class KernelProduct<double>;
+
+}  // namespace maxmargin

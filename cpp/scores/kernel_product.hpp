@@ -1,0 +1,61 @@
+// Products with a kernel matrix that is never stored: out += K(rows, points) · coefficients, block by block.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "scores/column_cache.hpp"
+#include "scores/kernel_points.hpp"
+#include "threads/parallel.hpp"
+
+namespace maxmargin {
+
+// Coefficients of some points: point k has those of entries starts[k] … starts[k + 1] − 1.
+struct PointCoefficients {
+    std::span<const int64_t> points;
+    std::span<const int64_t> starts;
+    std::span<const int32_t> labels;
+    std::span<const double> values;
+};
+
+template <class Scalar>
+class KernelProduct {
+  public:
+    using Points = KernelPoints<Scalar>;
+    // Rows and points are laid out for the same function, and either both are sparse or none is.
+    KernelProduct(std::shared_ptr<const Points> rows, std::shared_ptr<const Points> points, KernelFunction function, double cache_bytes)
+        : rows_(std::move(rows)), points_(std::move(points)), function_(function), cache_(rows_->size(), cache_bytes) {}
+
+    int64_t n_rows() const { return rows_->size(); }
+    int64_t n_points() const { return points_->size(); }
+    // Kernel values computed so far.
+    int64_t n_computed() const { return n_computed_; }
+
+    // out[row * stride + label] += Σ_k K(row, point k) · coefficient of k for the label. Sums of some hundred points are formed in
+    // Scalar, and added up in double.
+    void add(const PointCoefficients& coefficients, int stride, double* out, const Workers& workers);
+    // out[row − first][k] = K(row, point k), for rows first … end − 1.
+    void matrix(std::span<const int64_t> points, int64_t first, int64_t end, Scalar* out, const Workers& workers);
+
+  private:
+    struct Tiles {
+        std::span<const int64_t> ids;
+        std::vector<Scalar> values, terms;
+        Scalar largest_term = 0;
+    };
+    Tiles tiles_of(std::span<const int64_t> ids) const;
+    // values[k * panel_rows + r] = K(row r of the panel, point k), all places of the tiles.
+    void panel_values(int64_t panel, const Tiles& tiles, std::vector<Scalar>& values) const;
+    void sparse_panel_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
+    void far_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
+    void add_block(const PointCoefficients& coefficients, size_t first, size_t end, int stride, double* out, const Workers& workers);
+
+    std::shared_ptr<const Points> rows_, points_;
+    KernelFunction function_;
+    ColumnCache<Scalar> cache_;
+    int64_t n_computed_ = 0;
+};
+
+}  // namespace maxmargin

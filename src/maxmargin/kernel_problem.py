@@ -1,0 +1,295 @@
+"""Training with an exact kernel: w is known by its coefficients over the training rows and by its scores there.
+
+    w = Σ_t Σ_l β_tl φ(x_t) ⊗ e_l  (+ weights that no kernel has)      score of row t, label l:  F_tl = Σ_u k(x_t, x_u) β_ul
+
+A plane is a vector of coefficients: those of the rows that differ from the truth. Its product with w is its sum over F, so that
+searches and values of planes are those of a linear model whose features are the rows' numbers and whose weights are F. Products
+of two planes need K and are not formed. A cut is a sum of planes with its score table S = K g; products of cuts are sums over S,
+and F = Σ α_k S_k (Joachims, Finley and Yu 2009, section 3.3).
+
+S of a new cut is that of the stored cut that differs least from it, plus the kernel columns of the rows that differ: few do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin._feature_rows import core_features
+from maxmargin.kernels.expansion import Expansion
+from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.product import Coefficients, Product, kernel_product
+from maxmargin.problem import FloatArray, IntArray, LinearProblem
+from maxmargin.weights import DenseWeights
+
+# Up to so many rows kernel values are in double precision at no cost that counts.
+_DOUBLE_ROWS = 2000
+# Looser tolerances than this do not see the rounding of kernel values in float32.
+_SINGLE_TOLERANCE = 1e-4
+# A square ‖g‖² below −this share of what its terms sum to is no rounding error: the kernel is not positive semi-definite.
+_NEGATIVE_SHARE = 1e-4
+
+
+class ExpansionWeights(DenseWeights):
+    """w as scores of the training rows, ``exact``, and as coefficients, ``coef``: both in the layout of linear weights."""
+
+    def __init__(self, n_weights: int) -> None:
+        super().__init__(n_weights)
+        self.coef: FloatArray = np.zeros(n_weights)
+
+    @property
+    def vector(self) -> FloatArray:
+        """The coefficients."""
+        return self.coef
+
+    def clear(self) -> None:
+        """Become 0."""
+        super().clear()
+        self.coef[:] = 0.0
+
+    def anchor(self) -> ExpansionAnchor:  # type: ignore[override]
+        """Return a point at 0 that a line search moves."""
+        return ExpansionAnchor(len(self.exact))
+
+    def add_cuts(self, cuts: Any, coefficients: FloatArray, n_jobs: int) -> float:
+        """Become w + Σ a_k g_k and return ‖w‖²."""
+        cuts.add_coefficients(coefficients, self.coef, n_jobs)
+        cuts.add_scores(coefficients, self.exact)
+        self.touch()
+        return self.norm2()
+
+    def dot(self, other: DenseWeights) -> float:
+        """Return w·v."""
+        return float(np.einsum("i,i->", self.coef, other.exact))
+
+    def assign(self, other: DenseWeights) -> None:
+        """Become equal to ``other``."""
+        assert isinstance(other, ExpansionWeights)
+        super().assign(other)
+        np.copyto(self.coef, other.coef)
+
+
+class ExpansionAnchor:
+    """The best point of a line search, in double."""
+
+    def __init__(self, n_weights: int) -> None:
+        self._point = ExpansionWeights(n_weights)
+        self.norm2 = 0.0
+
+    @property
+    def rounded(self) -> NDArray[np.float32]:
+        """The scores in float32."""
+        return self._point.rounded
+
+    def become(self, weights: DenseWeights) -> None:
+        """Take the place of w."""
+        self._point.assign(weights)
+        self.norm2 = weights.norm2()
+
+    def dot(self, weights: DenseWeights) -> float:
+        """Return the product with w."""
+        return self._point.dot(weights)
+
+    def move(self, weights: ExpansionWeights, t: float, norm2: float) -> None:
+        """Become (1 − t) of itself and t of w."""
+        self.place(self._point, weights, t)
+        self.norm2 = norm2
+
+    def place(self, point: ExpansionWeights, weights: ExpansionWeights, t: float) -> None:
+        """Put ``point`` so far from here towards w."""
+        for mine, theirs, out in (
+            (self._point.exact, weights.exact, point.exact),
+            (self._point.coef, weights.coef, point.coef),
+        ):
+            np.multiply(mine, 1.0 - t, out=out)
+            out += t * theirs
+        point.touch()
+
+
+class KernelCuts:
+    """Cuts with their score tables."""
+
+    def __init__(self, problem: KernelProblem) -> None:
+        self._problem = problem
+        self._cuts = _core.CutSet(problem.n_weights)
+        self._scores: list[FloatArray] = []
+        self._gram: FloatArray = np.zeros((0, 0))  # of coefficients, not of what they stand for
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def copy(self) -> KernelCuts:
+        """Return a set of the same cuts; their score tables, which never change, are shared."""
+        other = KernelCuts(self._problem)
+        other._cuts, other._scores, other._gram = self._cuts.copy(), list(self._scores), self._gram
+        return other
+
+    def assemble(self, space: _core.PlaneSpace, planes: _core.PlaneBatch, sample_weight: FloatArray | None) -> None:
+        """Make the sum of these planes the pending cut."""
+        self._cuts.assemble(space, planes, sample_weight)
+
+    def load(self, loss: float, total: FloatArray) -> None:
+        """Make a cut that was summed elsewhere the pending one."""
+        self._cuts.load(loss, total)
+
+    @property
+    def pending_loss(self) -> float:
+        """The loss c of the pending cut."""
+        return self._cuts.pending_loss
+
+    def pending_dot(self, scores: FloatArray) -> float:
+        """Return w·g of the pending cut."""
+        return self._cuts.pending_dot(scores)
+
+    def pending_at(self, indices: IntArray) -> FloatArray:
+        """Return coefficients of the pending cut."""
+        return self._cuts.pending_at(indices)
+
+    def keep(self, n_threads: int) -> FloatArray:
+        """Store the pending cut, and return its products with all cuts, itself the last."""
+        row = self._cuts.keep(n_threads)
+        n = len(self._scores)
+        change = np.zeros(self._problem.n_weights)
+        distances = row[n] + np.diag(self._gram) - 2.0 * row[:n]
+        base = int(np.argmin(distances)) if n and distances.min() < row[n] else None
+        if base is not None:
+            self._cuts.add(-np.eye(1, n + 1, base)[0], change, None, n_threads)
+        self._cuts.add_pending(1.0, change)
+        scores = np.zeros(self._problem.n_weights) if base is None else self._scores[base].copy()
+        self._problem.add_scores(change, scores)
+        self._gram = np.block([[self._gram, row[:n, None]], [row[None, :]]])
+        self._scores.append(scores)
+        products = np.array([self._cuts.pending_dot(table) for table in self._scores])
+        self._check_square(products[n])
+        return products
+
+    def _check_square(self, square: float) -> None:
+        """Refuse ‖g‖² < 0, which no kernel gives."""
+        if square < -_NEGATIVE_SHARE * self._problem.diagonal_sum(self._gram[-1, -1]):
+            raise ValueError(
+                "the kernel is not positive semi-definite on these data: the square of a sum of features came out negative "
+                f"({square:.3g}). Choose other parameters (for 'sigmoid' a smaller gamma or coef0), or another kernel."
+            )
+
+    def add_coefficients(self, coefficients: FloatArray, coef: FloatArray, n_jobs: int) -> None:
+        """Add Σ a_k g_k to coefficients."""
+        self._cuts.add(coefficients, coef, None, n_jobs)
+
+    def add_scores(self, coefficients: FloatArray, scores: FloatArray) -> None:
+        """Add Σ a_k S_k to scores."""
+        for a, table in zip(coefficients, self._scores, strict=True):
+            if a != 0.0:
+                scores += a * table
+
+    def remove(self, numbers: IntArray) -> None:
+        """Drop cuts."""
+        self._cuts.remove(numbers)
+        self._gram = np.delete(np.delete(self._gram, numbers, 0), numbers, 1)
+        gone = set(numbers.tolist())
+        self._scores = [table for k, table in enumerate(self._scores) if k not in gone]
+
+
+class KernelProblem(LinearProblem):
+    """A built-in structure over rows whose scores are a kernel expansion."""
+
+    has_vectors = False
+    planes_are_outputs = False
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        structure: _core.Structure,
+        rescaling: str,
+        sample_weight: FloatArray | None,
+        n_jobs: int,
+        *,
+        n_columns: int,
+        cheap_oracle: bool,
+    ) -> None:
+        n_rows = X.shape[0]
+        space = _core.LinearSpace(core_features(row_numbers(n_rows)), structure, rescaling)
+        super().__init__(space, sample_weight, np.zeros(0, np.int64), n_jobs, cheap_oracle=cheap_oracle)
+        # Scores are looked up: there is nothing to gain from reading them in float32, and every pass is exact.
+        self.always_precise = True
+        self.is_small = n_rows <= _DOUBLE_ROWS
+        self.kernel = kernel
+        self.n_columns = n_columns
+        self.stride = _core.padded_labels(n_columns)
+        self._X = X
+        self._product: Product | None = None
+        self._is_single = False
+        self._largest_diagonal = (
+            float(np.max(kernel.diagonal(X[:_DOUBLE_ROWS]), initial=0.0)) if kernel.is_native else 1.0
+        )
+
+    def prepare(self, tol: float) -> None:
+        """Choose the precision of kernel values by what is asked for."""
+        is_single = self._X.shape[0] > _DOUBLE_ROWS and tol >= _SINGLE_TOLERANCE
+        if self._product is None or is_single != self._is_single:
+            self._is_single = is_single
+            self._product = kernel_product(
+                self.kernel, self._X, is_single=is_single, cache_bytes=1e6 * self.kernel.cache
+            )
+
+    @property
+    def product(self) -> Product:
+        """K as something that multiplies."""
+        if self._product is None:
+            self.prepare(_SINGLE_TOLERANCE)
+        assert self._product is not None
+        return self._product
+
+    def zero_weights(self) -> ExpansionWeights:
+        """Return w = 0."""
+        return ExpansionWeights(self.n_weights)
+
+    def new_cuts(self) -> Any:
+        """Return an empty set of cuts."""
+        return KernelCuts(self)
+
+    def add_scores(self, change: FloatArray, scores: FloatArray) -> None:
+        """Add the scores of a change of coefficients; weights that no kernel has are their own."""
+        stride = self.stride
+        n_kernel = self._X.shape[0] * stride
+        entries = np.flatnonzero(change[:n_kernel])
+        self.product.add(Coefficients.of(entries, change[entries], stride), stride, scores[:n_kernel], self.n_jobs)
+        scores[n_kernel:] += change[n_kernel:]
+
+    def diagonal_sum(self, square: float) -> float:
+        """Return what a sum of squares of coefficients comes to where the kernel is diagonal: a scale for rounding errors."""
+        return square * max(self._largest_diagonal, 1e-300)
+
+    def score_line(self) -> _core.ScoreLine | None:
+        """Return the scores of all rows along a line, where the structure has no table."""
+        return _core.ScoreLine(self.space) if self.space.has_line else None
+
+    def separate_into(self, cuts: Any, weights: DenseWeights, *, precise: bool) -> None:
+        """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
+        cuts.assemble(self.space, self.separate(self.all_ids, weights, precise=precise), self.sample_weight)
+
+    def row_blocks(self, C: float, *, squared: bool) -> _core.RowBlocks | None:
+        """Return None: rows are not features here."""
+        return None
+
+    def expansion(self, weights: DenseWeights) -> Expansion:
+        """Return w as a sum over the training rows that it has coefficients for."""
+        n_rows, stride = self._X.shape[0], self.stride
+        coef = weights.vector[: n_rows * stride].reshape(n_rows, stride)[:, : self.n_columns]
+        kept = np.flatnonzero(np.any(coef != 0.0, axis=1))
+        basis = kept if self.kernel.name == "precomputed" else self._X[kept]
+        return Expansion(
+            self.kernel, basis, np.ascontiguousarray(coef[kept].T), weights.vector[n_rows * stride :].copy()
+        )
+
+
+def row_numbers(n_rows: int) -> sp.csr_array:
+    """Return features that name the rows: 1 at the row's own number."""
+    return sp.csr_array(
+        (np.ones(n_rows, np.float32), np.arange(n_rows, dtype=np.int32), np.arange(n_rows + 1, dtype=np.int64)),
+        shape=(n_rows, n_rows),
+    )

@@ -1,0 +1,6 @@
+"""Kernels: scores that are sums of similarities to basis points."""
+
+from maxmargin.kernels.expansion import Expansion
+from maxmargin.kernels.kernel import Kernel
+
+__all__ = ["Expansion", "Kernel"]

@@ -1,0 +1,209 @@
+"""Products with kernel matrices that are not stored, and blocks of them that are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin._feature_rows import as_features, core_features
+from maxmargin.kernels.kernel import Kernel
+
+FloatArray = NDArray[np.float64]
+
+# Sparse rows are written out where that takes at most so much memory and few entries more: dense products are faster then.
+_DENSE_BYTES = 1e9
+_DENSE_SHARE = 0.08
+# Functions written in Python are asked for blocks of at most so many values.
+_BLOCK_VALUES = 4_000_000
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Coefficients of some points: those of point k have numbers ``starts[k]`` to ``starts[k + 1]``."""
+
+    points: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    values: FloatArray
+
+    @classmethod
+    def of(cls, entries: NDArray[np.int64], values: FloatArray, stride: int) -> Coefficients:
+        """Return coefficients that are given at places ``point * stride + label``, in their order."""
+        owners = entries // stride
+        points, starts = np.unique(owners, return_index=True)
+        labels = (entries - owners * stride).astype(np.int32)
+        return cls(points, np.append(starts, len(entries)).astype(np.int64), labels, np.ascontiguousarray(values))
+
+
+class Product(Protocol):
+    """K(rows, points) as something that multiplies."""
+
+    n_rows: int
+
+    def add(self, coefficients: Coefficients, stride: int, out: FloatArray, n_jobs: int) -> None:
+        """Add Σ k(row, point) · coefficient to ``out``, at places ``row * stride + label``."""
+
+    @property
+    def n_computed(self) -> int:
+        """How many kernel values were computed."""
+
+
+class NativeProduct:
+    """A product whose kernel the core computes, in float32 or float64."""
+
+    def __init__(
+        self, kernel: Kernel, rows: Any, points: Any = None, *, is_single: bool, cache_bytes: float = 0.0
+    ) -> None:
+        own, other = core_features(rows), None if points is None else core_features(points)
+        is_sparse: bool = sp.issparse(rows)
+        # Distances do not change when all points move: near their centre they keep most digits.
+        centre = None if is_sparse or kernel.name != "rbf" else _centre(rows if points is None else points)
+        assert isinstance(kernel.name, str)
+        self._product = _core.KernelProduct(
+            own, other, kernel.name, float(kernel.gamma), kernel.coef0, kernel.degree, centre, is_single, cache_bytes
+        )
+        self._constant = kernel.constant
+        self.n_rows = rows.shape[0]
+
+    @property
+    def n_computed(self) -> int:
+        """How many kernel values were computed."""
+        return self._product.n_computed
+
+    def add(self, coefficients: Coefficients, stride: int, out: FloatArray, n_jobs: int) -> None:
+        """Add the product to ``out``."""
+        c = coefficients
+        self._product.add(c.points, c.starts, c.labels, c.values, stride, out, n_jobs)
+        _add_constant(self._constant, c, stride, out)
+
+    def matrix(self, points: NDArray[np.int64], first: int, end: int, n_jobs: int = 1) -> Any:
+        """Return K(rows first … end − 1, points)."""
+        values: Any = self._product.matrix(points, first, end, n_jobs)
+        return values if self._constant == 0.0 else values + values.dtype.type(self._constant)
+
+
+class PythonProduct:
+    """A product whose kernel is a function in Python, or a matrix that was given."""
+
+    def __init__(self, kernel: Kernel, rows: Any, points: Any = None) -> None:
+        self._kernel = kernel
+        self._rows = rows
+        self._points = rows if points is None else points
+        self.n_rows = rows.shape[0]
+        self.n_computed = 0
+
+    def add(self, coefficients: Coefficients, stride: int, out: FloatArray, n_jobs: int) -> None:
+        """Add the product to ``out``, in blocks of rows."""
+        c = coefficients
+        if len(c.points) == 0:
+            return
+        dense = np.zeros((len(c.points), stride))
+        dense[np.repeat(np.arange(len(c.points)), np.diff(c.starts)), c.labels] = c.values
+        step = max(1, _BLOCK_VALUES // len(c.points))
+        table = out.reshape(self.n_rows, stride)
+        for first in range(0, self.n_rows, step):
+            block = self._block(slice(first, first + step), c.points)
+            table[first : first + step] += block @ dense
+        self.n_computed += self.n_rows * len(c.points)
+        _add_constant(self._kernel.constant, c, stride, out)
+
+    def _block(self, rows: slice, points: NDArray[np.int64]) -> FloatArray:
+        if self._kernel.name == "precomputed":
+            is_sparse: bool = sp.issparse(self._rows)
+            chosen = self._rows[rows][:, points]
+            return np.asarray(chosen.toarray() if is_sparse else chosen, dtype=np.float64)
+        return called(self._kernel, self._rows[rows], self._points[points])
+
+
+def kernel_product(kernel: Kernel, X: Any, *, is_single: bool, cache_bytes: float) -> Product:
+    """Return K(X, X) as a product."""
+    if not kernel.is_native:
+        return PythonProduct(kernel, X)
+    return NativeProduct(kernel, _best_layout(X), is_single=is_single, cache_bytes=cache_bytes)
+
+
+def cross_product(kernel: Kernel, X: Any, basis: Any) -> Product:
+    """Return K(X, basis) as a product, in double precision; for a precomputed kernel X holds its columns of the basis."""
+    if not kernel.is_native:
+        return PythonProduct(kernel, X, basis)
+    rows, points = _same_kind(X, basis)
+    return NativeProduct(kernel, rows, points, is_single=False)
+
+
+def kernel_matrix(kernel: Kernel, A: Any, B: Any) -> FloatArray:
+    """Return K(A, B)."""
+    A, B = as_features(A, "A"), as_features(B, "B")
+    if A.shape[1] != B.shape[1]:
+        raise ValueError(f"A has {A.shape[1]} features and B has {B.shape[1]}.")
+    if kernel.name == "precomputed":
+        raise ValueError("a precomputed kernel has no function of two matrices.")
+    if callable(kernel.name):
+        return called(kernel, A, B) + kernel.constant
+    rows, points = _same_kind(A, B)
+    product = NativeProduct(kernel.for_data(A), rows, points, is_single=False)
+    return np.asarray(product.matrix(np.arange(B.shape[0]), 0, A.shape[0]))
+
+
+def called(kernel: Kernel, A: Any, B: Any) -> FloatArray:
+    """Return what a kernel written in Python says of two matrices, after checking that it is a matrix of theirs."""
+    assert callable(kernel.name)
+    values = np.asarray(kernel.name(A, B), dtype=np.float64)
+    if values.shape != (A.shape[0], B.shape[0]):
+        raise ValueError(
+            f"the kernel returned shape {values.shape} for {A.shape[0]} and {B.shape[0]} rows; expected one value for each pair."
+        )
+    if not np.all(np.isfinite(values)):
+        raise ValueError("the kernel returned a value that is not finite.")
+    return values
+
+
+def check_precomputed(kernel: Kernel, K: Any) -> None:
+    """Refuse what cannot be the kernel matrix of training rows."""
+    if kernel.name != "precomputed":
+        return
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"X has shape {K.shape}; a precomputed kernel is a square matrix, training rows × training rows."
+        )
+    is_sparse: bool = sp.issparse(K)
+    difference = abs(K - K.T).max() if K.shape[0] else 0.0
+    largest = float(abs(K).max()) if K.shape[0] else 0.0
+    if difference > 1e-6 * largest:
+        raise ValueError(f"X is not symmetric (entries differ by {float(difference):.3g}); a kernel matrix is.")
+    diagonal = K.diagonal() if is_sparse else np.diag(K)
+    if np.any(diagonal < 0):
+        row = int(np.argmax(diagonal < 0))
+        raise ValueError(f"X[{row}, {row}] is {diagonal[row]:g}; the diagonal of a kernel matrix is not negative.")
+
+
+def _add_constant(constant: float, c: Coefficients, stride: int, out: FloatArray) -> None:
+    if constant != 0.0:
+        out.reshape(-1, stride)[:] += constant * np.bincount(c.labels, c.values, stride)
+
+
+def _centre(X: Any) -> FloatArray:
+    return np.ascontiguousarray(X.mean(axis=0, dtype=np.float64))
+
+
+def _best_layout(X: Any) -> Any:
+    """Return sparse rows densely where their products are faster that way."""
+    is_sparse: bool = sp.issparse(X)
+    if not is_sparse:
+        return X
+    n_values = X.shape[0] * X.shape[1]
+    is_full = X.nnz > _DENSE_SHARE * n_values and 4.0 * n_values <= _DENSE_BYTES
+    return X.toarray() if is_full else X
+
+
+def _same_kind(A: Any, B: Any) -> tuple[Any, Any]:
+    """Return both sparse, or both dense."""
+    a_is_sparse: bool = sp.issparse(A)
+    b_is_sparse: bool = sp.issparse(B)
+    if a_is_sparse == b_is_sparse:
+        return A, B
+    return (A, sp.csr_array(B)) if a_is_sparse else (sp.csr_array(A), B)
