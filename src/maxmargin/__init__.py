@@ -7,7 +7,7 @@ The estimators (:class:`ChainSVM`, :class:`MulticlassSVM`, :class:`BinarySVM`, :
 from typing import TYPE_CHECKING, Any
 
 from maxmargin import datasets, files, models
-from maxmargin.kernels import Expansion, Kernel
+from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.model import Model
 from maxmargin.path import Path, path
 from maxmargin.problem import InexactOracleWarning
@@ -38,6 +38,7 @@ __all__ = [
     "Expansion",
     "InexactOracleWarning",
     "Kernel",
+    "LowRank",
     "Model",
     "MulticlassSVM",
     "Path",

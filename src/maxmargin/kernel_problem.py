@@ -12,6 +12,7 @@ S of a new cut is that of the stored cut that differs least from it, plus the ke
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -283,7 +284,11 @@ class KernelProblem(LinearProblem):
         kept = np.flatnonzero(np.any(coef != 0.0, axis=1))
         basis = kept if self.kernel.name == "precomputed" else self._X[kept]
         return Expansion(
-            self.kernel, basis, np.ascontiguousarray(coef[kept].T), weights.vector[n_rows * stride :].copy()
+            replace(self.kernel, constant=0.0),
+            basis,
+            np.ascontiguousarray(coef[kept].T),
+            self.kernel.constant * coef.sum(axis=0),
+            weights.vector[n_rows * stride :].copy(),
         )
 
 

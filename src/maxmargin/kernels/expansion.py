@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,16 +18,18 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Expansion:
-    """Scores s_l(x) = Σ_b coef[l, b] · k(x, basis_b), and the weights that no kernel has.
+    """Scores s_l(x) = Σ_b coef[l, b] · k(x, basis_b) + intercept[l], and the weights that no kernel has.
 
     Attributes
     ----------
     kernel : Kernel
-        k, with γ as a number.
+        k, with γ as a number and without a constant.
     basis : matrix
         The basis points; for a precomputed kernel their numbers among the training rows.
     coef : ndarray of shape (n_labels, n_basis)
         Their coefficients.
+    intercept : ndarray of shape (n_labels,)
+        Added to all scores of a label.
     table : ndarray
         Weights that no kernel has: those of transitions in chains, in the model's order.
     """
@@ -35,17 +37,13 @@ class Expansion:
     kernel: Kernel
     basis: Any
     coef: FloatArray
+    intercept: FloatArray
     table: FloatArray
 
     @property
     def size(self) -> int:
         """How many basis points there are."""
         return int(self.coef.shape[1])
-
-    @property
-    def intercept(self) -> FloatArray:
-        """What the kernel's constant adds to all scores of a label."""
-        return np.asarray(self.kernel.constant * self.coef.sum(axis=1))
 
     def scores(self, X: Any, n_jobs: int = 1, stride: int | None = None) -> FloatArray:
         """Return the scores of rows × labels, in rows of ``stride`` numbers if given.
@@ -60,19 +58,21 @@ class Expansion:
             entries = np.arange(self.size)[:, None] * stride + np.arange(n_labels)
             coefficients = Coefficients.of(entries.ravel(), self.coef.T.ravel(), stride)
             cross_product(self.kernel, rows, self.basis).add(coefficients, stride, out, n_jobs)
-        return out.reshape(-1, stride)
+        table = out.reshape(-1, stride)
+        table[:, :n_labels] += self.intercept
+        return table
 
     def pruned(self) -> Expansion:
         """Return the same scores from fewer points: none with coefficients of 0, and equal points once."""
         kept = np.flatnonzero(np.any(self.coef != 0.0, axis=0))
         coef, basis = self.coef[:, kept], self.basis[kept]
         if self.kernel.name == "precomputed" or len(kept) == 0:
-            return Expansion(self.kernel, basis, coef, self.table)
+            return replace(self, basis=basis, coef=np.ascontiguousarray(coef))
         first, owner = _distinct_rows(basis)
         merged = np.zeros((len(coef), len(first)))
         np.add.at(merged.T, owner, coef.T)
         alive = np.flatnonzero(np.any(merged != 0.0, axis=0))
-        return Expansion(self.kernel, basis[first[alive]], np.ascontiguousarray(merged[:, alive]), self.table)
+        return replace(self, basis=basis[first[alive]], coef=np.ascontiguousarray(merged[:, alive]))
 
 
 def _distinct_rows(rows: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

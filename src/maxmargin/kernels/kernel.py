@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin._parameters import is_integer, is_number
+from maxmargin.kernels.low_rank import BASES
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 _LARGEST_DEGREE = 1000
@@ -116,3 +117,51 @@ class Kernel:
             return squares + self.constant
         inside = float(self.for_data(A).gamma) * squares + self.coef0
         return (inside**self.degree if self.name == "poly" else np.tanh(inside)) + self.constant
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """A kernel projected on the span of some basis points, so that rows become vectors and every solver runs.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel; not a precomputed one, which has no function of rows.
+    n_components : int, default 100
+        How many basis points to choose. As many as there are rows make it exact.
+    basis : {"random", "k-means", "pivoted"}, default "random"
+        How: drawn at random, the rows nearest to the centres of clusters, or one after the other the row that is described worst.
+    random_state : int, default 0
+        Seed of the choice.
+
+    Notes
+    -----
+    Certificates are those of the projected problem: exact for it, and no bounds for the kernel itself.
+
+    Examples
+    --------
+    >>> import maxmargin as mm
+    >>> X, y = [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]], [-1, -1, 1, 1]
+    >>> model = mm.models.Binary(kernel=mm.LowRank(mm.Kernel("rbf", gamma=1.0), 4))
+    >>> solution = mm.train(model, X, y, C=10.0, solver="block-dual")
+    >>> model.predict(X, solution.expansion).tolist()
+    [-1, -1, 1, 1]
+    """
+
+    kernel: Kernel
+    n_components: int = 100
+    basis: str = "random"
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(f"kernel must be a maxmargin.Kernel, found {self.kernel!r}.")
+        if self.kernel.name == "precomputed":
+            raise ValueError("a low-rank kernel needs the kernel's function: kernel='precomputed' has none.")
+        if not is_integer(self.n_components, 1):
+            raise ValueError(f"n_components must be an integer ≥ 1, found {self.n_components!r}.")
+        if self.basis not in BASES:
+            raise ValueError(f"basis must be one of {', '.join(map(repr, BASES))}, found {self.basis!r}.")
+        if not is_integer(self.random_state, 0):
+            raise ValueError(f"random_state must be an integer ≥ 0, found {self.random_state!r}.")

@@ -20,7 +20,7 @@ from scipy.linalg.lapack import dpstrf
 from maxmargin._parameters import is_integer
 from maxmargin.kernels._k_means import rows_near_centres
 
-_BASES = ("random", "k-means", "pivoted")
+BASES = ("random", "k-means", "pivoted")
 
 # Both are shares of the largest diagonal entry.  A pivot below the first is taken for rounding of the kernel's values:
 # noise in them is divided by the root of the smallest pivot.  What is left below minus the second is not rounding.
@@ -100,8 +100,8 @@ class LowRankMap:
         """
         if not is_integer(n_components, 1):
             raise ValueError(f"n_components must be an integer ≥ 1, found {n_components!r}.")
-        if basis not in _BASES:
-            raise ValueError(f"basis must be one of {', '.join(map(repr, _BASES))}, found {basis!r}.")
+        if basis not in BASES:
+            raise ValueError(f"basis must be one of {', '.join(map(repr, BASES))}, found {basis!r}.")
         if rng is not None and not isinstance(rng, np.random.Generator):
             raise ValueError(f"rng must be a numpy.random.Generator or None, found {rng!r}.")
         if X.shape[0] == 0:

@@ -14,8 +14,9 @@ from maxmargin._feature_rows import as_features, check_values, core_features, fi
 from maxmargin._parameters import is_integer
 from maxmargin.kernel_problem import KernelProblem, row_numbers
 from maxmargin.kernels.expansion import Expansion
-from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.kernel import Kernel, LowRank
 from maxmargin.kernels.product import check_precomputed
+from maxmargin.low_rank_problem import LowRankFeatures, LowRankProblem
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
 
 # The core pads rows of labels, in 32-bit integers.
@@ -29,19 +30,21 @@ class LinearModel(ABC):
     ----------
     nonnegative : mapping of str to boolean array, optional
         For each named block of weights, which of them must stay ≥ 0.
-    kernel : Kernel, optional
-        Makes the scores of rows a sum over kernels with the training rows.
+    kernel : Kernel or LowRank, optional
+        Makes the scores of rows a sum over kernels with the training rows, or with some of them.
     """
 
     cheap_oracle = True
     abilities: frozenset[str] = frozenset({"max_oracle", "slack_oracle", "m_best", "vectors"})
 
-    def __init__(self, nonnegative: Mapping[str, ArrayLike] | None = None, kernel: Kernel | None = None) -> None:
-        if kernel is not None and not isinstance(kernel, Kernel):
-            raise TypeError(f"kernel must be a maxmargin.Kernel or None, found {kernel!r}.")
+    def __init__(
+        self, nonnegative: Mapping[str, ArrayLike] | None = None, kernel: Kernel | LowRank | None = None
+    ) -> None:
+        if kernel is not None and not isinstance(kernel, (Kernel, LowRank)):
+            raise TypeError(f"kernel must be a maxmargin.Kernel, a maxmargin.LowRank or None, found {kernel!r}.")
         self.nonnegative = nonnegative
         self.kernel = kernel
-        if kernel is not None:
+        if isinstance(kernel, Kernel):
             self.abilities = self.abilities - {"vectors"}
         self.n_labels = 0
         self.n_features = 0
@@ -124,7 +127,7 @@ class LinearModel(ABC):
 
     def _kernel_problem(
         self,
-        kernel: Kernel,
+        kernel: Kernel | LowRank,
         X: Any,
         structure: _core.Structure,
         sample_weight: FloatArray | None,
@@ -133,6 +136,18 @@ class LinearModel(ABC):
     ) -> LinearProblem:
         if self.nonnegative:
             raise ValueError("nonnegative is for weights of features; with a kernel there are none.")
+        if isinstance(kernel, LowRank):
+            features = LowRankFeatures(kernel, X)
+            self.n_features = features.rows.shape[1]
+            return LowRankProblem(
+                features,
+                structure,
+                rescaling,
+                sample_weight,
+                n_jobs,
+                n_columns=self._rows,
+                cheap_oracle=self.cheap_oracle,
+            )
         check_precomputed(kernel, X)
         # w has a coefficient for each training row.
         self.n_features = X.shape[0]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
 from maxmargin._feature_rows import as_features, check_values
-from maxmargin.kernels import Expansion, Kernel
+from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import LinearModel, check_cost_matrix
 from maxmargin.problem import LinearProblem
 
@@ -24,8 +24,8 @@ class Binary(LinearModel):
         Δ(true, predicted), classes in the order −1, +1; 0/1 by default.
     nonnegative : mapping, optional
         ``{"coef": mask}``: weights that must stay ≥ 0.
-    kernel : Kernel, optional
-        Makes scores a sum over kernels with the training rows.
+    kernel : Kernel or LowRank, optional
+        Makes scores a sum over kernels with the training rows, or with some of them; see :class:`maxmargin.Kernel`.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Binary(LinearModel):
         self,
         cost: ArrayLike | None = None,
         nonnegative: Mapping[str, ArrayLike] | None = None,
-        kernel: Kernel | None = None,
+        kernel: Kernel | LowRank | None = None,
     ) -> None:
         super().__init__(nonnegative, kernel)
         self.cost = cost

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
 from maxmargin._parameters import check_bool, is_integer
-from maxmargin.kernels import Expansion, Kernel
+from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import (
     LinearModel,
     as_numbers,
@@ -43,8 +43,8 @@ class Chain(LinearModel):
         Transitions no output may contain, in training or prediction.
     nonnegative : mapping, optional
         ``{"coef": mask, "transition": mask, …}``: weights that must stay ≥ 0.
-    kernel : Kernel, optional
-        Makes the scores of tokens a sum over kernels with the training tokens; transitions stay weights.
+    kernel : Kernel or LowRank, optional
+        Makes the scores of tokens a sum over kernels with the training tokens, or with some of them; transitions stay weights.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Chain(LinearModel):
         token_weight: Sequence[ArrayLike] | None = None,
         forbidden: Iterable[tuple[int, int]] | None = None,
         nonnegative: Mapping[str, ArrayLike] | None = None,
-        kernel: Kernel | None = None,
+        kernel: Kernel | LowRank | None = None,
     ) -> None:
         super().__init__(nonnegative, kernel)
         check_bool("ends", ends)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
 from maxmargin._feature_rows import as_features, check_values
-from maxmargin.kernels import Expansion, Kernel
+from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import (
     LinearModel,
     as_numbers,
@@ -32,8 +32,8 @@ class Multiclass(LinearModel):
         Δ(true, predicted), or one number for every mistake; 1 by default.
     nonnegative : mapping, optional
         ``{"coef": mask}``: weights that must stay ≥ 0.
-    kernel : Kernel, optional
-        Makes scores a sum over kernels with the training rows.
+    kernel : Kernel or LowRank, optional
+        Makes scores a sum over kernels with the training rows, or with some of them; see :class:`maxmargin.Kernel`.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Multiclass(LinearModel):
         n_labels: int,
         cost: ArrayLike | None = None,
         nonnegative: Mapping[str, ArrayLike] | None = None,
-        kernel: Kernel | None = None,
+        kernel: Kernel | LowRank | None = None,
     ) -> None:
         super().__init__(nonnegative, kernel)
         self.n_labels = check_n_labels(n_labels)

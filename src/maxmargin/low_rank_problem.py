@@ -1,0 +1,69 @@
+"""Training with a low-rank kernel: rows are mapped to vectors, and everything after that is linear."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin._feature_rows import core_features
+from maxmargin.kernels.expansion import Expansion
+from maxmargin.kernels.kernel import LowRank
+from maxmargin.kernels.low_rank import LowRankMap
+from maxmargin.problem import FloatArray, LinearProblem
+from maxmargin.weights import DenseWeights
+
+# Up to so many rows features are in double precision.
+_DOUBLE_ROWS = 2000
+
+
+class LowRankFeatures:
+    """The features of some rows, and the way back from weights to an expansion over the basis."""
+
+    def __init__(self, low_rank: LowRank, X: Any) -> None:
+        kernel = low_rank.kernel.for_data(X)
+        self._kernel = replace(kernel, constant=0.0)
+        self._constant = float(np.sqrt(kernel.constant))
+        rng = np.random.default_rng(low_rank.random_state)
+        self._map = LowRankMap.fit(self._kernel, X, low_rank.n_components, low_rank.basis, rng)
+        dtype = np.float64 if X.shape[0] <= _DOUBLE_ROWS else np.float32
+        features = self._map.transform(X, dtype)
+        self.rows: NDArray[Any] = features
+        if self._constant > 0.0:
+            self.rows = np.hstack([features, np.full((len(features), 1), self._constant, features.dtype)])
+
+    def expansion(self, coef: FloatArray, table: FloatArray) -> Expansion:
+        """Return weights, labels × features, as a sum over the basis."""
+        k = self._map.n_components
+        intercept = self._constant * coef[:, k] if self._constant > 0.0 else np.zeros(len(coef))
+        return Expansion(self._kernel, self._map.basis, self._map.fold(coef[:, :k]), intercept, table)
+
+
+class LowRankProblem(LinearProblem):
+    """A built-in structure over rows in a low-rank space; bounds are those of this space."""
+
+    def __init__(
+        self,
+        features: LowRankFeatures,
+        structure: _core.Structure,
+        rescaling: str,
+        sample_weight: FloatArray | None,
+        n_jobs: int,
+        *,
+        n_columns: int,
+        cheap_oracle: bool,
+    ) -> None:
+        space = _core.LinearSpace(core_features(features.rows), structure, rescaling)
+        super().__init__(space, sample_weight, np.zeros(0, np.int64), n_jobs, cheap_oracle=cheap_oracle)
+        self._features = features
+        self._n_columns = n_columns
+
+    def expansion(self, weights: DenseWeights) -> Expansion:
+        """Return w as a sum over the basis points."""
+        n_features, stride = self._features.rows.shape[1], _core.padded_labels(self._n_columns)
+        end = n_features * stride
+        coef = weights.vector[:end].reshape(n_features, stride)[:, : self._n_columns].T
+        return self._features.expansion(np.ascontiguousarray(coef), weights.vector[end:].copy())
