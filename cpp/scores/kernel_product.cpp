@@ -12,8 +12,9 @@ namespace {
 // Points that meet all rows before the next ones are laid out: a multiple of every tile.
 constexpr size_t block_points = 240;
 constexpr int64_t chunk_panels = 64, chunk_rows = chunk_panels * panel_rows;
-// In float32 the terms of two points that are both longer than this would leave too few digits of their distance.
-constexpr float far_term = 1024.0f;
+// Where the terms of two points are both beyond this, rounding would leave too few digits of their distance.
+template <class Scalar>
+constexpr Scalar far_term = sizeof(Scalar) == sizeof(float) ? Scalar(1024) : Scalar(1e6);
 
 // sums[r] += Σ_k a_k values[k][r]
 template <class Scalar>
@@ -45,8 +46,8 @@ void KernelProduct<Scalar>::panel_values(int64_t panel, const Tiles& tiles, std:
         const int64_t n_tiles = static_cast<int64_t>(tiles.terms.size()) / tile_points<Scalar>;
         kernel_values(KernelTask<Scalar>{function_, rows_->panel(panel), row_terms, tiles.values.data(), tiles.terms.data(), rows_->n_features(), n_tiles,
                                          values.data()});
-        const bool is_near = sizeof(Scalar) > sizeof(float) || tiles.largest_term < static_cast<Scalar>(far_term);
-        if (!is_near && *std::min_element(row_terms, row_terms + panel_rows) < -static_cast<Scalar>(far_term)) far_values(panel, tiles, values.data());
+        if (tiles.largest_term > far_term<Scalar> && *std::min_element(row_terms, row_terms + panel_rows) < -far_term<Scalar>)
+            far_values(panel, tiles, values.data());
     }
 }
 
@@ -71,17 +72,17 @@ void KernelProduct<Scalar>::far_values(int64_t panel, const Tiles& tiles, Scalar
     const Scalar* row_terms = rows_->terms() + panel * panel_rows;
     const int64_t d = rows_->n_features();
     for (size_t k = 0; k < tiles.ids.size(); ++k) {
-        if (-tiles.terms[k] < static_cast<Scalar>(far_term)) continue;
+        if (-tiles.terms[k] < far_term<Scalar>) continue;
         const Scalar* point = tiles.values.data() + k / tile_points<Scalar> * tile_points<Scalar> * d + k % tile_points<Scalar>;
         for (int r = 0; r < panel_rows; ++r) {
-            if (-row_terms[r] < static_cast<Scalar>(far_term)) continue;
+            if (-row_terms[r] < far_term<Scalar>) continue;
             const Scalar* row = rows_->panel(panel) + r;
             double distance2 = 0.0;
             for (int64_t f = 0; f < d; ++f) {
                 const double difference = static_cast<double>(row[f * panel_rows]) - static_cast<double>(point[f * tile_points<Scalar>]);
                 distance2 += difference * difference;
             }
-            values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(-0.5 * distance2, -115.0)));
+            values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(-0.5 * distance2, sizeof(Scalar) == sizeof(float) ? -115.0 : -1000.0)));
         }
     }
 }
