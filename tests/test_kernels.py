@@ -10,6 +10,7 @@ from sklearn.metrics import pairwise
 import maxmargin as mm
 from maxmargin import _core
 from maxmargin._feature_rows import core_features
+from maxmargin.kernels._repeated_parts import repeated_parts
 from maxmargin.kernels.product import Coefficients, NativeProduct, PythonProduct, kernel_product
 
 pytestmark = pytest.mark.core
@@ -67,7 +68,7 @@ def test_products_are_those_of_the_matrix(name, is_sparse, n_labels, is_single):
     # A budget for all columns, for some, and for none.
     for cache_bytes in (1e8, 100 * 1100 * 8, 0.0):
         product = NativeProduct(kernel, X, is_single=is_single, cache_bytes=cache_bytes)
-        for n_chosen in (700, 3, 800, 0):
+        for n_chosen in (700, 3, 800, 700, 0):
             coefficients, matrix = random_coefficients(rng, 1100, n_labels, n_chosen)
             out = np.ones(1100 * n_labels)
             product.add(coefficients, n_labels, out, 2)
@@ -78,10 +79,11 @@ def test_products_are_those_of_the_matrix(name, is_sparse, n_labels, is_single):
 def test_cached_columns_are_not_computed_again():
     X = np.random.default_rng(0).normal(size=(200, 3))
     coefficients = Coefficients.of(np.arange(50), np.ones(50), 1)
-    for cache_bytes, expected in ((50 * 200 * 8, 50 * 200), (0.0, 100 * 200)):
+    # They are kept from the second time on.
+    for cache_bytes, expected in ((50 * 200 * 8, 100 * 200), (0.0, 150 * 200)):
         product = NativeProduct(mm.Kernel("rbf", 1.0), X, is_single=False, cache_bytes=cache_bytes)
-        product.add(coefficients, 1, np.zeros(200), 1)
-        product.add(coefficients, 1, np.zeros(200), 1)
+        for _ in range(3):
+            product.add(coefficients, 1, np.zeros(200), 1)
         assert product.n_computed == expected
 
 
@@ -96,6 +98,7 @@ def test_a_full_cache_gives_up_what_was_not_used_for_longest():
         assert np.allclose(out, K[:, points].sum(axis=1))
         return (product.n_computed - before) // 100
 
+    assert use(list(range(9))) == 9
     assert use([0, 1, 2, 3]) == 4
     assert use([4, 5, 6, 7]) == 4
     assert use([0, 1, 2, 3]) == 0
@@ -112,11 +115,47 @@ def test_threads_do_not_change_a_product(name):
     for n_jobs in (1, 2, 3):
         product = NativeProduct(mm.Kernel(name, 0.5), X, is_single=True, cache_bytes=1e6)
         out = np.zeros(5000)
-        product.add(coefficients, 1, out, n_jobs)
-        product.add(coefficients, 1, out, n_jobs)
+        for _ in range(3):
+            product.add(coefficients, 1, out, n_jobs)
         results.append(out)
     assert np.array_equal(results[0], results[1])
     assert np.array_equal(results[0], results[2])
+
+
+def categories(rng, n, n_features, scale=1.0):
+    """Some numbers, and two one-hot coded categories."""
+    X = np.zeros((n, n_features + 12))
+    X[:, :n_features] = rng.normal(size=(n, n_features))
+    X[np.arange(n), n_features + rng.integers(5, size=n)] = scale
+    X[np.arange(n), n_features + 5 + rng.integers(7, size=n)] = 1.0
+    return X[:, rng.permutation(n_features + 12)]
+
+
+@pytest.mark.parametrize("is_single", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 900.0])
+def test_columns_that_repeat_are_looked_up(scale, is_single):
+    rng = np.random.default_rng(5)
+    X = categories(rng, 1003, 3, scale)
+    parts = repeated_parts(X)
+    assert parts.rest.shape == (1003, 3)
+    assert len(parts.distances2) == 35
+    product = NativeProduct(mm.Kernel("rbf", 0.4), X, is_single=is_single)
+    points = np.sort(rng.permutation(1003)[:77])
+    assert np.abs(product.matrix(points, 3, 1003) - pairwise.rbf_kernel(X, X[points], 0.4)[3:]).max() < 2e-6
+    X[::50] += 2000.0  # points far away too, whose differences are taken one by one
+    parts_and_far = NativeProduct(mm.Kernel("rbf", 0.4), X, is_single=is_single)
+    error = np.abs(parts_and_far.matrix(points, 0, 1003) - pairwise.rbf_kernel(X, X[points], 0.4)).max()
+    assert error < 1e-3
+
+
+def test_columns_that_hardly_repeat_stay_as_they_are():
+    rng = np.random.default_rng(6)
+    assert repeated_parts(rng.normal(size=(500, 20))) is None
+    assert repeated_parts(rng.integers(2, size=(500, 30)).astype(float)) is None  # 2^30 parts
+    assert repeated_parts(sp.csr_array(categories(rng, 100, 3))) is None
+    late = categories(rng, 2000, 3)
+    late[1500:, 4] = rng.normal(size=500)  # looks like a repeated column at first
+    assert repeated_parts(late) is None
 
 
 def test_points_far_from_the_others_keep_their_distances_in_float32():

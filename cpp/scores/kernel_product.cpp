@@ -44,11 +44,23 @@ void KernelProduct<Scalar>::panel_values(int64_t panel, const Tiles& tiles, std:
         sparse_panel_values(panel, tiles, values.data());
     } else {
         const int64_t n_tiles = static_cast<int64_t>(tiles.terms.size()) / tile_points<Scalar>;
+        const bool has_parts = !parts_.codes.empty();
+        if (has_parts) look_up_parts(panel, tiles, values.data());
         kernel_values(KernelTask<Scalar>{function_, rows_->panel(panel), row_terms, tiles.values.data(), tiles.terms.data(), rows_->n_features(), n_tiles,
-                                         values.data()});
+                                         values.data(), has_parts});
         if (tiles.largest_term > far_term<Scalar> && *std::min_element(row_terms, row_terms + panel_rows) < -far_term<Scalar>)
             far_values(panel, tiles, values.data());
     }
+}
+
+template <class Scalar>
+void KernelProduct<Scalar>::look_up_parts(int64_t panel, const Tiles& tiles, Scalar* values) const {
+    const int32_t* codes = parts_.codes.data() + panel * panel_rows;
+    for (size_t k = 0; k < tiles.ids.size(); ++k) {
+        const Scalar* exponents = parts_.exponents.data() + parts_.codes[tiles.ids[k]] * parts_.n_codes;
+        for (int r = 0; r < panel_rows; ++r) values[k * panel_rows + r] = exponents[codes[r]];
+    }
+    std::fill(values + tiles.ids.size() * panel_rows, values + tiles.terms.size() * panel_rows, Scalar{0});
 }
 
 template <class Scalar>
@@ -77,12 +89,12 @@ void KernelProduct<Scalar>::far_values(int64_t panel, const Tiles& tiles, Scalar
         for (int r = 0; r < panel_rows; ++r) {
             if (-row_terms[r] < far_term<Scalar>) continue;
             const Scalar* row = rows_->panel(panel) + r;
-            double distance2 = 0.0;
+            double exponent = parts_.codes.empty() ? 0.0 : static_cast<double>(parts_.exponents[parts_.codes[tiles.ids[k]] * parts_.n_codes + parts_.codes[panel * panel_rows + r]]);
             for (int64_t f = 0; f < d; ++f) {
                 const double difference = static_cast<double>(row[f * panel_rows]) - static_cast<double>(point[f * tile_points<Scalar>]);
-                distance2 += difference * difference;
+                exponent -= 0.5 * difference * difference;
             }
-            values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(-0.5 * distance2, sizeof(Scalar) == sizeof(float) ? -115.0 : -1000.0)));
+            values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(exponent, sizeof(Scalar) == sizeof(float) ? -115.0 : -1000.0)));
         }
     }
 }
