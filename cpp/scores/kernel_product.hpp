@@ -58,7 +58,7 @@ class KernelProduct {
     };
     Tiles tiles_of(std::span<const int64_t> ids) const;
     // values[k * panel_rows + r] = K(row r of the panel, point k), all places of the tiles.
-    void panel_values(int64_t panel, const Tiles& tiles, std::vector<Scalar>& values) const;
+    void panel_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
     void sparse_panel_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
     void look_up_parts(int64_t panel, const Tiles& tiles, Scalar* values) const;
     void far_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
