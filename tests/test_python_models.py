@@ -49,9 +49,9 @@ def test_abilities_follow_what_is_overridden():
         def m_best(self, x, w, m):
             return [0]
 
-    assert Classes().abilities == {"max_oracle", "slack_oracle", "m_best", "vectors"}
-    assert Searching().abilities == {"max_oracle", "vectors"}
-    assert Predicting().abilities == {"m_best", "vectors"}
+    assert Classes().abilities == {"max_oracle", "slack_oracle", "m_best", "vectors", "blocks"}
+    assert Searching().abilities == {"max_oracle", "vectors", "blocks"}
+    assert Predicting().abilities == {"m_best", "vectors", "blocks"}
     with pytest.raises(ValueError, match="rescaling='slack' needs a search of its own: Searching has neither"):
         Searching().bind(*data(), rescaling="slack")
     with pytest.raises(ValueError, match=r"needs a model with loss_augmented_argmax\(x, y, w\), or outputs\(x\)"):

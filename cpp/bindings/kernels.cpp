@@ -5,10 +5,10 @@
 #include <memory>
 #include <variant>
 
+#include "bindings/any_product.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/checks.hpp"
-#include "scores/kernel_product.hpp"
 
 using namespace maxmargin;
 using nb::arg;
@@ -22,31 +22,6 @@ KernelKind kind_named(const std::string& name) {
     if (name == "sigmoid") return KernelKind::sigmoid;
     throw std::invalid_argument("kernel must be 'linear', 'poly', 'rbf' or 'sigmoid', found '" + name + "'.");
 }
-
-// A product in float32 or float64.
-struct AnyProduct {
-    std::variant<KernelProduct<float>, KernelProduct<double>> product;
-
-    template <class Scalar>
-    static KernelProduct<Scalar> make(const Features& rows, const Features* points, const KernelFunction& function, const double* centre, double cache_bytes,
-                                      std::span<const int32_t> codes, std::span<const double> distances2, int64_t n_codes) {
-        auto own = std::make_shared<const KernelPoints<Scalar>>(rows, function, centre);
-        auto other = points ? std::make_shared<const KernelPoints<Scalar>>(*points, function, centre) : own;
-        RepeatedParts<Scalar> parts;
-        if (!codes.empty()) {
-            parts.codes.assign(codes.begin(), codes.end());
-            parts.codes.resize((codes.size() + panel_rows - 1) / panel_rows * panel_rows, 0);
-            parts.n_codes = n_codes;
-            // exp(−γ d²) = 2^(−γ d² / log 2)
-            for (const double distance2 : distances2) parts.exponents.push_back(static_cast<Scalar>(-function.gamma * 1.4426950408889634074 * distance2));
-        }
-        return {std::move(own), std::move(other), function, cache_bytes, std::move(parts)};
-    }
-    template <class Use>
-    auto visit(Use&& use) {
-        return std::visit(use, product);
-    }
-};
 
 void add(AnyProduct& self, Array1<int64_t> points, Array1<int64_t> starts, Array1<int32_t> labels, Array1<double> values, int stride, Mutable1<double> out,
          int n_threads) {

@@ -6,8 +6,8 @@ NB_MODULE(_core, module) {
     bind_files(module);
     bind_structures(module);
     bind_spaces(module);
+    bind_kernels(module);
     bind_solvers(module);
     bind_frank_wolfe(module);
     bind_online(module);
-    bind_kernels(module);
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "bindings/any_product.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/checks.hpp"
@@ -313,6 +314,14 @@ void bind_working_sets(nb::module_& m) {
         .def("prune", [](WorkingSets& self, int64_t prune_after) { return interruptible([&] { return self.prune(prune_after); }); }, arg("prune_after"));
 }
 
+// Whether row r has feature r alone, with the value 1.
+bool names_rows(const Features& features) {
+    if (!features.is_all_ones() || features.n_rows != features.n_features) return false;
+    for (int64_t row = 0; row < features.n_rows; ++row)
+        if (features.indptr[row] != row || features.indptr[row + 1] != row + 1 || features.indices[row] != row) return false;
+    return true;
+}
+
 const std::shared_ptr<LinearSpace>& with_rows(const std::shared_ptr<LinearSpace>& space) {
     require(space->structure().row_labels().has_value(), "RowBlocks needs true labels, one for each row.");
     return space;
@@ -327,14 +336,25 @@ void bind_row_blocks(nb::module_& m) {
     nb::class_<RowBlocks>(m, "RowBlocks")
         .def(
             "__init__",
-            [](RowBlocks* self, std::shared_ptr<LinearSpace> space, Array1<double> budgets, bool squared) {
+            [](RowBlocks* self, std::shared_ptr<LinearSpace> space, Array1<double> budgets, bool squared, AnyProduct* product,
+               std::optional<Array1<double>> diagonal, double constant, int n_threads) {
                 with_rows(space);
                 require_length("budgets", budgets.shape(0), space->n_examples());
                 require_amounts("budgets", as_span(budgets));
                 const auto C = as_span(budgets);
-                new (self) RowBlocks(space, {C.begin(), C.end()}, squared);
+                std::unique_ptr<RowColumns> columns;
+                if (product) {
+                    require(diagonal.has_value(), "a kernel product needs its diagonal.");
+                    require_length("diagonal", diagonal->shape(0), space->n_examples());
+                    require_amounts("diagonal", as_span(*diagonal));
+                    require(names_rows(space->features()), "with a kernel product the features must name the rows.");
+                    const auto k = as_span(*diagonal);
+                    columns = product->columns_of({k.begin(), k.end()}, constant, workers(n_threads).n_threads);
+                }
+                new (self) RowBlocks(space, {C.begin(), C.end()}, squared, std::move(columns));
             },
-            arg("space"), arg("budgets"), arg("squared"), nb::keep_alive<1, 2>())
+            arg("space"), arg("budgets"), arg("squared"), arg("product").none() = nb::none(), arg("diagonal").none() = nb::none(),
+            arg("constant") = 0.0, arg("n_threads") = 1, nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>())
         .def_prop_ro("n_active", &RowBlocks::n_active)
         .def_prop_ro("n_planes", &RowBlocks::n_planes)
         .def(
@@ -358,6 +378,7 @@ void bind_row_blocks(nb::module_& m) {
             "sweep",
             [](RowBlocks& self, double tolerance, uint64_t seed, Mutable1<double> w, std::optional<Mutable1<float>> rounded) {
                 const MovingWeights weights = moving(self.space(), w, rounded);
+                require(!rounded || !self.has_columns(), "with a kernel product only weights in double are moved.");
                 nb::gil_scoped_release release;
                 return self.sweep(tolerance, seed, weights, workers(1));
             },

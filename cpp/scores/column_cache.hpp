@@ -32,10 +32,10 @@ class ColumnCache {
         found->second.used = now_;
         return found->second.values;
     }
-    // Room for the column of a point that has none; null where all columns are in use, and at the point's first time: to write a
-    // column down takes about as long as to compute it, and most points come once.
-    Scalar* make(int64_t point) {
-        if (seen_.insert(point).second) return nullptr;
+    // Room for the column of a point that has none; null where all columns are in use, and unless it is wanted at once at the
+    // point's first time: to write a column down takes about as long as to compute it, and most points come once.
+    Scalar* make(int64_t point, bool at_once = false) {
+        if (!at_once && seen_.insert(point).second) return nullptr;
         if (columns_.size() >= capacity_ && !drop_old()) return nullptr;
         if (free_.empty()) add_slab();
         Scalar* values = free_.back();

@@ -181,6 +181,58 @@ void KernelProduct<Scalar>::add_block(const PointCoefficients& coefficients, siz
 }
 
 template <class Scalar>
+std::vector<const Scalar*> KernelProduct<Scalar>::columns(std::span<const int64_t> points, const Workers& workers) {
+    cache_.begin();
+    std::vector<const Scalar*> found;
+    std::vector<int64_t> made;
+    std::vector<Scalar*> places;
+    for (const int64_t point : points) {
+        found.push_back(cache_.find(point));
+        if (found.back()) continue;
+        made.push_back(point);
+        places.push_back(cache_.make(point, true));
+    }
+    const auto n_homeless = static_cast<size_t>(std::count(places.begin(), places.end(), nullptr));
+    spare_.resize(std::max(spare_.size(), n_homeless * static_cast<size_t>(n_rows())));
+    Scalar* spare = spare_.data();
+    for (Scalar*& place : places)
+        if (!place) {
+            place = spare;
+            spare += n_rows();
+        }
+    try {
+        for (size_t first = 0; first < made.size(); first += block_points) {
+            const size_t n = std::min(block_points, made.size() - first);
+            fill_columns(std::span(made).subspan(first, n), std::span(places).subspan(first, n), workers);
+        }
+    } catch (...) {
+        for (const int64_t point : made) cache_.forget(point);
+        throw;
+    }
+    size_t k = 0;
+    for (const Scalar*& column : found)
+        if (!column) column = places[k++];
+    return found;
+}
+
+template <class Scalar>
+void KernelProduct<Scalar>::fill_columns(std::span<const int64_t> points, std::span<Scalar* const> columns, const Workers& workers) {
+    const Tiles tiles = tiles_of(points);
+    const int64_t n = n_rows(), panel_length = static_cast<int64_t>(tiles.terms.size()) * panel_rows;
+    std::vector<std::vector<Scalar>> memories(std::max(workers.n_threads, 1));
+    for_each_chunk((n + chunk_rows - 1) / chunk_rows, workers, [&](int64_t chunk, int thread) {
+        const int64_t begin = chunk * chunk_rows, length = std::min(chunk_rows, n - begin);
+        std::vector<Scalar>& values = memories[thread];
+        values.resize(panel_length * chunk_panels);
+        for (int64_t r = 0; r < length; r += panel_rows) panel_values((begin + r) / panel_rows, tiles, values.data() + r / panel_rows * panel_length);
+        for (size_t k = 0; k < points.size(); ++k)
+            for (int64_t r = 0; r < length; r += panel_rows)
+                std::copy_n(values.data() + r / panel_rows * panel_length + k * panel_rows, std::min<int64_t>(panel_rows, length - r), columns[k] + begin + r);
+    });
+    n_computed_ += static_cast<int64_t>(points.size()) * n;
+}
+
+template <class Scalar>
 void KernelProduct<Scalar>::matrix(std::span<const int64_t> points, int64_t first, int64_t end, Scalar* out, const Workers& workers) {
     const size_t width = points.size();
     std::vector<std::vector<Scalar>> memories(std::max(workers.n_threads, 1));

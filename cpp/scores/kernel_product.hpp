@@ -47,6 +47,8 @@ class KernelProduct {
     // out[row * stride + label] += Σ_k K(row, point k) · coefficient of k for the label. Sums of some hundred points are formed in
     // Scalar, and added up in double.
     void add(const PointCoefficients& coefficients, int stride, double* out, const Workers& workers);
+    // The columns of different points, for all rows; they stay until the next call.
+    std::vector<const Scalar*> columns(std::span<const int64_t> points, const Workers& workers);
     // out[row − first][k] = K(row, point k), for rows first … end − 1.
     void matrix(std::span<const int64_t> points, int64_t first, int64_t end, Scalar* out, const Workers& workers);
 
@@ -62,12 +64,14 @@ class KernelProduct {
     void sparse_panel_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
     void look_up_parts(int64_t panel, const Tiles& tiles, Scalar* values) const;
     void far_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
+    void fill_columns(std::span<const int64_t> points, std::span<Scalar* const> columns, const Workers& workers);
     void add_block(const PointCoefficients& coefficients, size_t first, size_t end, int stride, double* out, const Workers& workers);
 
     std::shared_ptr<const Points> rows_, points_;
     KernelFunction function_;
     ColumnCache<Scalar> cache_;
     RepeatedParts<Scalar> parts_;
+    std::vector<Scalar> spare_;  // columns that the cache has no room for
     int64_t n_computed_ = 0;
 };
 

@@ -14,7 +14,7 @@ constexpr int64_t runs_per_chunk = 8;
 constexpr int64_t examples_per_poll = 1024;
 }  // namespace
 
-RowBlocks::RowBlocks(std::shared_ptr<const LinearSpace> space, std::vector<double> budgets, bool squared)
+RowBlocks::RowBlocks(std::shared_ptr<const LinearSpace> space, std::vector<double> budgets, bool squared, std::unique_ptr<RowColumns> columns)
     : space_(std::move(space)),
       labels_(*space_->structure().row_labels()),
       squared_(squared),
@@ -22,13 +22,16 @@ RowBlocks::RowBlocks(std::shared_ptr<const LinearSpace> space, std::vector<doubl
       stride_(space_->stride()),
       budgets_(std::move(budgets)),
       features_(space_->features()),
+      columns_(std::move(columns)),
       norms_(space_->n_examples()),
       alpha_(labels_.is_sign ? space_->n_examples() : 0),
       masses_(labels_.is_sign ? 0 : space_->n_examples()),
       memory_(std::make_unique<Memory>()) {
     truth_.assign(labels_.truth, labels_.truth + space_->n_examples());
     if (SparseCopy::pays(features_)) copy_rows();
-    for (int64_t i = 0; i < space_->n_examples(); ++i) features_.for_each(i, [&](int64_t, double x) { norms_[i] += x * x; });
+    if (columns_) norms_.assign(columns_->diagonal().begin(), columns_->diagonal().end());
+    else
+        for (int64_t i = 0; i < space_->n_examples(); ++i) features_.for_each(i, [&](int64_t, double x) { norms_[i] += x * x; });
     const bool is_margin = space_->rescaling() == Rescaling::margin;
     is_uniform_.assign(n_labels_, true);
     if (!labels_.is_sign && !is_margin && labels_.loss.cost)

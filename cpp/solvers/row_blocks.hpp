@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "planes/linear_space.hpp"
+#include "scores/row_columns.hpp"
 #include "scores/sparse_copy.hpp"
 #include "solvers/label_masses.hpp"
 #include "threads/parallel.hpp"
@@ -23,7 +24,9 @@ namespace maxmargin {
 class RowBlocks {
   public:
     // The space's structure has row_labels. budgets: C_i = C s_i.
-    RowBlocks(std::shared_ptr<const LinearSpace> space, std::vector<double> budgets, bool squared);
+    // With columns w is known by its scores: the space's features name the rows, and moving a row moves the scores of all rows. Only
+    // weights in double are moved then.
+    RowBlocks(std::shared_ptr<const LinearSpace> space, std::vector<double> budgets, bool squared, std::unique_ptr<RowColumns> columns = nullptr);
     ~RowBlocks();
 
     // Σ C_i H_i at these weights (H_i² for the squared hinge). Remembers every block's gap for activate().
@@ -48,8 +51,9 @@ class RowBlocks {
 
     // Σ α Δ − the quadratic term of the squared hinge: the dual is this − ½‖w‖².
     double linear_part() const;
-    // w = Σ α ψ, recomputed.
+    // w = Σ α ψ, recomputed; with columns, its coefficients of the rows.
     void weights(double* w) const;
+    bool has_columns() const { return columns_ != nullptr; }
     // The planes that carry mass, by example; with their α where that is asked for.
     PlaneBatch planes(std::vector<double>* alpha = nullptr) const;
 
@@ -85,6 +89,13 @@ class RowBlocks {
     double take(int64_t example);
     template <class Scalar>
     void write(int64_t example, Scalar* w) const;
+    // w += a (row ⊗ label)
+    template <class Scalar>
+    void add_row(int64_t example, int32_t label, Scalar a, Scalar* w) const;
+    // The gap of a block at these weights.
+    double gap_at(int64_t example, const double* w);
+    // Lays the columns ready of those of the next visits that will move.
+    void prepare_columns(size_t first, double tolerance, const double* w);
 
     template <class Scalar>
     void fetch_ahead(size_t place, const Scalar* w) const;
@@ -104,6 +115,7 @@ class RowBlocks {
     std::vector<double> budgets_;
     std::unique_ptr<SparseCopy> copy_;
     Features features_;
+    std::unique_ptr<RowColumns> columns_;
     std::vector<double> norms_;     // ‖x‖²
     std::vector<double> alpha_;     // of two classes
     LabelMasses masses_;            // of more

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int64_t visits_per_poll = 256;
 constexpr int64_t max_block_steps = 10000;
+// Kernel columns are laid ready for so many visits at a time.
+constexpr size_t prepared_visits = 240;
 // How far ahead of a visit its row is fetched, and where it begins.
 constexpr size_t fetch_row = 6, fetch_place = 12;
 
@@ -122,8 +124,21 @@ RowBlocks::Sweep RowBlocks::sweep_any(double tolerance, Scalar* w) {
     for (size_t k = 0; k < order.size(); ++k) {
         if (k % visits_per_poll == 0) heartbeat();
         const int64_t example = active_[order[k]];
-        fetch_ahead(k, w);
         bool moves;
+        if constexpr (sizeof(Scalar) == sizeof(double)) {
+            if (columns_ && k % prepared_visits == 0) {
+                heartbeat();
+                prepare_columns(k, tolerance, w);
+            }
+            if (columns_ && !columns_->is_ready(example)) {
+                // It had little to gain when the columns were laid ready. If that has changed it is for the next sweep.
+                const double own_gap = gap_at(example, w);
+                result.gap += std::max(0.0, own_gap);
+                rests[order[k]] = !(own_gap > tolerance * budgets_[example]);
+                continue;
+            }
+        }
+        if (!columns_) fetch_ahead(k, w);
         if (labels_.is_sign) {
             moves = visit_sign(example, tolerance, w, result);
         } else {
@@ -155,9 +170,41 @@ bool RowBlocks::visit_sign(int64_t example, double tolerance, Scalar* w, Sweep& 
     alpha_[example] = std::clamp(wanted, 0.0, squared_ ? std::numeric_limits<double>::max() : C);
     const double change = alpha_[example] - alpha;
     result.gain += change * (slope - 0.5 * a * change);
-    const auto step = static_cast<Scalar>(y * change);
-    features_.for_each(example, [&](int64_t f, double x) { w[f] += step * static_cast<Scalar>(x); });
+    add_row(example, 0, static_cast<Scalar>(y * change), w);
     return true;
+}
+
+template <class Scalar>
+void RowBlocks::add_row(int64_t example, int32_t label, Scalar a, Scalar* w) const {
+    if constexpr (sizeof(Scalar) == sizeof(double)) {
+        if (columns_) {
+            if (a != 0.0) columns_->add(example, label, a, stride_, w);
+            return;
+        }
+    }
+    features_.for_each(example, [&](int64_t f, double x) { w[f * stride_ + label] += a * static_cast<Scalar>(x); });
+}
+
+double RowBlocks::gap_at(int64_t example, const double* w) {
+    const double* scores = w + example * stride_;
+    if (labels_.is_sign) {
+        const double delta = loss(example, 0), value = delta - factor(delta) * truth_[example] * *scores;
+        return gap(value, alpha_[example] * value, alpha_[example], budgets_[example]);
+    }
+    const double best = value_labels(example, scores, *memory_);
+    double total;
+    const double paid = paid_by(example, *memory_, total);
+    return gap(best, paid, total, budgets_[example]);
+}
+
+void RowBlocks::prepare_columns(size_t first, double tolerance, const double* w) {
+    const std::vector<int32_t>& order = memory_->order;
+    std::vector<int64_t> rows;
+    for (size_t k = first; k < std::min(first + prepared_visits, order.size()); ++k) {
+        const int64_t example = active_[order[k]];
+        if (gap_at(example, w) > tolerance * budgets_[example]) rows.push_back(example);
+    }
+    columns_->prepare(rows);
 }
 
 template <class Scalar>
@@ -261,6 +308,11 @@ void RowBlocks::write(int64_t example, Scalar* w) const {
     const int32_t truth = truth_[example];
     Scalar sum = 0;
     for (const LabelMass& change : changes) sum += static_cast<Scalar>(change.alpha);
+    if (columns_) {
+        add_row(example, truth, sum, w);
+        for (const LabelMass& change : changes) add_row(example, change.label, static_cast<Scalar>(-change.alpha), w);
+        return;
+    }
     features_.for_each(example, [&](int64_t f, double x) {
         Scalar* at = w + f * stride_;
         at[truth] += sum * static_cast<Scalar>(x);

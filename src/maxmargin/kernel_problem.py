@@ -23,7 +23,7 @@ from maxmargin import _core
 from maxmargin._feature_rows import core_features
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel
-from maxmargin.kernels.product import Coefficients, Product, kernel_product
+from maxmargin.kernels.product import Coefficients, NativeProduct, Product, kernel_product
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
 from maxmargin.weights import DenseWeights
 
@@ -31,6 +31,8 @@ from maxmargin.weights import DenseWeights
 _DOUBLE_ROWS = 2000
 # Looser tolerances than this do not see the rounding of kernel values in float32.
 _SINGLE_TOLERANCE = 1e-4
+# Scores that moved with single rows are summed afresh after so many rounds: many small changes leave rounding behind.
+_REFRESH_EVERY = 20
 # A square ‖g‖² below −this share of what its terms sum to is no rounding error: the kernel is not positive semi-definite.
 _NEGATIVE_SHARE = 1e-4
 
@@ -55,6 +57,11 @@ class ExpansionWeights(DenseWeights):
     def anchor(self) -> ExpansionAnchor:  # type: ignore[override]
         """Return a point at 0 that a line search moves."""
         return ExpansionAnchor(len(self.exact))
+
+    def scale(self, factor: float) -> None:
+        """Become a multiple of itself."""
+        super().scale(factor)
+        self.coef *= factor
 
     def add_cuts(self, cuts: Any, coefficients: FloatArray, n_jobs: int) -> float:
         """Become w + Σ a_k g_k and return ‖w‖²."""
@@ -224,6 +231,7 @@ class KernelProblem(LinearProblem):
         self._X = X
         self._product: Product | None = None
         self._is_single = False
+        self._n_sums = 0
         self._largest_diagonal = (
             float(np.max(kernel.diagonal(X[:_DOUBLE_ROWS]), initial=0.0)) if kernel.is_native else 1.0
         )
@@ -236,6 +244,12 @@ class KernelProblem(LinearProblem):
             self._product = kernel_product(
                 self.kernel, self._X, is_single=is_single, cache_bytes=1e6 * self.kernel.cache
             )
+
+    @property
+    def kept_columns(self) -> float:
+        """Which share of the columns of the kernel matrix may be kept."""
+        n_rows, n_bytes = self._X.shape[0], 4.0 if self._is_single else 8.0
+        return min(1.0, 1e6 * float(self.kernel.cache) / max(n_bytes * n_rows * n_rows, 1.0))
 
     @property
     def product(self) -> Product:
@@ -274,8 +288,31 @@ class KernelProblem(LinearProblem):
         cuts.assemble(self.space, self.separate(self.all_ids, weights, precise=precise), self.sample_weight)
 
     def row_blocks(self, C: float, *, squared: bool) -> _core.RowBlocks | None:
-        """Return None: rows are not features here."""
-        return None
+        """Return the dual of all examples where each is one row with one label, moved by columns of the kernel matrix."""
+        product = self.product
+        if not self.space.has_row_labels or not isinstance(product, NativeProduct):
+            return None
+        s = np.ones(self.n_examples) if self.sample_weight is None else self.sample_weight
+        self._n_sums = 0
+        return _core.RowBlocks(
+            self.space,
+            C * s,
+            squared,
+            product.core,
+            self.kernel.diagonal(self._X),
+            self.kernel.constant,
+            self.n_jobs,
+        )
+
+    def sum_rows(self, blocks: _core.RowBlocks, weights: DenseWeights) -> None:
+        """Take the coefficients of the blocks; the scores, which moved with them, are summed afresh now and then."""
+        assert isinstance(weights, ExpansionWeights)
+        blocks.weights(weights.coef)
+        self._n_sums += 1
+        if self._n_sums % _REFRESH_EVERY == 0:
+            weights.exact[:] = 0.0
+            self.add_scores(weights.coef, weights.exact)
+        weights.touch()
 
     def expansion(self, weights: DenseWeights) -> Expansion:
         """Return w as a sum over the training rows that it has coefficients for."""

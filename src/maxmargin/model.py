@@ -150,7 +150,8 @@ class Model(ABC):
         self._check_complete()
         has_all = self._overrides("outputs")
         return frozenset(ability for ability, method in _SEARCHES.items() if has_all or self._overrides(method)) | {
-            "vectors"
+            "vectors",
+            "blocks",
         }
 
     def bind(

@@ -90,6 +90,11 @@ class Problem(ABC):
     _ROWS_PER_SEARCH = 500.0
 
     @property
+    def kept_columns(self) -> float:
+        """Which share of the columns of a kernel matrix may be kept; where there is one."""
+        return 1.0
+
+    @property
     def all_ids(self) -> IntArray:
         """The numbers of all examples."""
         if self._all_ids is None:
@@ -162,6 +167,11 @@ class Problem(ABC):
     def row_blocks(self, C: float, *, squared: bool) -> _core.RowBlocks | None:
         """Return the dual of all examples where each is one row with one label and no weight is bounded; else None."""
         return None
+
+    def sum_rows(self, blocks: _core.RowBlocks, weights: DenseWeights) -> None:
+        """Make w the sum of all planes of :meth:`row_blocks`."""
+        blocks.weights(weights.exact)
+        weights.touch()
 
     def report_inexact(self, example: int) -> None:
         """Note that an oracle answer of this example was proved wrong; warn the first time."""

@@ -201,10 +201,10 @@ def solutions_at(
     _check_planes(planes, chosen.name)
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
     try:
-        chosen, choice = settle_solver(solver, chosen, problem, loss, solver_options)
+        problem.prepare(tol)
+        chosen, choice = settle_solver(solver, chosen, problem, loss, model.abilities, solver_options)
         origins = Origins(model, X, Y, problem, rescaling, chosen)
         content, origin = origins.match(planes, keeps=keep_planes)
-        problem.prepare(tol)
         for k, C in enumerate(Cs):
             if k > 0:
                 problem.oracle_calls = 0

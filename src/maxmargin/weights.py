@@ -58,6 +58,11 @@ class DenseWeights:
         self.exact[:] = 0.0
         self.touch()
 
+    def scale(self, factor: float) -> None:
+        """Become a multiple of itself."""
+        self.exact *= factor
+        self.touch()
+
     def anchor(self) -> DenseAnchor:
         """Return a point at 0 that a line search moves."""
         return DenseAnchor(len(self.exact))

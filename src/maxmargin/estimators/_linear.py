@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from maxmargin._parameters import check_bool, effective_n_jobs, is_number
 from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, is_sparse
 from maxmargin.estimators._kernels import (
-    abilities_with,
     chosen_kernel,
     expansion_from,
     expansion_state,
@@ -129,7 +128,7 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Training:
         self._check_constant()
         kernel = chosen_kernel(self, self.intercept_scaling**2 if self.fit_intercept else 0.0)
-        self._check_parameters(abilities_with(kernel))
+        self._check_parameters(LinearModel.abilities_with(kernel))
         X, y = self._validated(X, y, reset=True)
         classes, inverse = _unique(y)
         codes = inverse.astype(np.int32)

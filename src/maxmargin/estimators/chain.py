@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin._parameters import effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, loss_table, storable
 from maxmargin.estimators._kernels import (
-    abilities_with,
     chosen_kernel,
     expansion_from,
     expansion_state,
@@ -242,7 +241,7 @@ class ChainSVM(MaxMarginEstimator):
         kernel = chosen_kernel(self)
         if self.kernel == "precomputed":
             raise ValueError("kernel='precomputed' has no rows of sequences: give ChainSVM the kernel as a function.")
-        self._check_parameters(abilities_with(kernel))
+        self._check_parameters(Chain.abilities_with(kernel))
         data, vocabulary = read_sequences(X)
         classes, codes = encode_labels(flatten_labels(y, data), data)
         model = self._checked_model(classes, codes, data, token_weight, kernel)

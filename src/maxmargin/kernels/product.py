@@ -69,7 +69,7 @@ class NativeProduct:
         # Distances do not change when all points move: near their centre they keep most digits.
         centre = None if is_sparse or kernel.name != "rbf" else _centre(rows if points is None else points)
         assert isinstance(kernel.name, str)
-        self._product = _core.KernelProduct(
+        self.core = _core.KernelProduct(
             own,
             other,
             kernel.name,
@@ -87,17 +87,17 @@ class NativeProduct:
     @property
     def n_computed(self) -> int:
         """How many kernel values were computed."""
-        return self._product.n_computed
+        return self.core.n_computed
 
     def add(self, coefficients: Coefficients, stride: int, out: FloatArray, n_jobs: int) -> None:
         """Add the product to ``out``."""
         c = coefficients
-        self._product.add(c.points, c.starts, c.labels, c.values, stride, out, n_jobs)
+        self.core.add(c.points, c.starts, c.labels, c.values, stride, out, n_jobs)
         _add_constant(self._constant, c, stride, out)
 
     def matrix(self, points: NDArray[np.int64], first: int, end: int, n_jobs: int = 1) -> Any:
         """Return K(rows first … end − 1, points)."""
-        values: Any = self._product.matrix(points, first, end, n_jobs)
+        values: Any = self.core.matrix(points, first, end, n_jobs)
         return values if self._constant == 0.0 else values + values.dtype.type(self._constant)
 
 

@@ -35,7 +35,8 @@ class LinearModel(ABC):
     """
 
     cheap_oracle = True
-    abilities: frozenset[str] = frozenset({"max_oracle", "slack_oracle", "m_best", "vectors"})
+    has_rows = True  # whether an example is one row with one label
+    abilities: frozenset[str] = frozenset({"max_oracle", "slack_oracle", "m_best", "vectors", "blocks"})
 
     def __init__(
         self, nonnegative: Mapping[str, ArrayLike] | None = None, kernel: Kernel | LowRank | None = None
@@ -44,10 +45,18 @@ class LinearModel(ABC):
             raise TypeError(f"kernel must be a maxmargin.Kernel, a maxmargin.LowRank or None, found {kernel!r}.")
         self.nonnegative = nonnegative
         self.kernel = kernel
-        if isinstance(kernel, Kernel):
-            self.abilities = self.abilities - {"vectors"}
+        self.abilities = self.abilities_with(kernel)
         self.n_labels = 0
         self.n_features = 0
+
+    @classmethod
+    def abilities_with(cls, kernel: Kernel | LowRank | None) -> frozenset[str]:
+        """Return what the model can do with this kernel."""
+        if not isinstance(kernel, Kernel):
+            return cls.abilities
+        # Where an example is one row, columns of a kernel that the core computes take the place of vectors.
+        lacks = {"vectors"} if cls.has_rows and kernel.is_native else {"vectors", "blocks"}
+        return cls.abilities - lacks
 
     @abstractmethod
     def bind(

@@ -61,6 +61,7 @@ class Chain(LinearModel):
     """
 
     cheap_oracle = False
+    has_rows = False
 
     def __init__(
         self,

@@ -54,7 +54,7 @@ def make_solver(
     if rescaling not in ("margin", "slack"):
         raise ValueError(f"rescaling must be 'margin' or 'slack', found {rescaling!r}.")
     if name == "auto":
-        choice = choose_by_options(SOLVERS, loss, options, has_vectors="vectors" in abilities)
+        choice = choose_by_options(SOLVERS, loss, options, abilities)
         name, options = choice.solver, choice.options
     if name not in SOLVERS:
         known = ", ".join(f"'{key}'" for key in ["auto", *SOLVERS])
@@ -65,8 +65,8 @@ def make_solver(
     needed = solver.needs if rescaling == "margin" else (solver.needs - {"max_oracle"}) | {"slack_oracle"}
     missing = sorted(needed - abilities)
     if missing:
-        if missing[0] == "vectors":
-            able = _without_vectors(loss)
+        if missing[0] in ("vectors", "blocks"):
+            able = _fitting(loss, abilities)
             raise ValueError(_NO_VECTORS.format(name=name, able=_either(able) if able else "no solver"))
         raise ValueError(f"solver '{name}' with rescaling='{rescaling}' needs {_DESCRIPTIONS[missing[0]]}.")
     return solver
@@ -86,9 +86,9 @@ def _check_objective(chosen: type[Solver], loss: str, rescaling: str) -> None:
         raise ValueError(f"solver '{chosen.name}' {does}; for rescaling='{rescaling}' use {fitting}.")
 
 
-def _without_vectors(loss: str) -> list[str]:
-    """Return the solvers that an exact kernel has for a loss."""
-    return [key for key, solver in SOLVERS.items() if loss in solver.losses and "vectors" not in solver.needs]
+def _fitting(loss: str, abilities: frozenset[str]) -> list[str]:
+    """Return the solvers of a loss that need no more than these abilities."""
+    return [key for key, solver in SOLVERS.items() if loss in solver.losses and solver.needs <= abilities]
 
 
 def _either(names: Iterable[str]) -> str:
@@ -97,12 +97,12 @@ def _either(names: Iterable[str]) -> str:
 
 
 def settle_solver(
-    name: str, solver: Solver, problem: Problem, loss: str, options: Mapping[str, Any] | None
+    name: str, solver: Solver, problem: Problem, loss: str, abilities: frozenset[str], options: Mapping[str, Any] | None
 ) -> tuple[Solver, Record]:
     """Return the solver for this problem and what the history says of the choice: nothing where it was the caller's."""
     if name != "auto":
         return solver, {}
-    by_options = choose_by_options(SOLVERS, loss, options, has_vectors=problem.has_vectors)
+    by_options = choose_by_options(SOLVERS, loss, options, abilities)
     choice = choose_by_problem(by_options, problem, loss)
     settled = solver if choice.solver == solver.name else SOLVERS[choice.solver](choice.options)
     return settled, choice.record()

@@ -72,7 +72,7 @@ class FaceAscent:
     @staticmethod
     def can_help(problem: Problem) -> bool:
         """Return whether there are few weights, all of them free."""
-        return problem.n_weights <= _FEW_WEIGHTS and not len(problem.nonnegative)
+        return problem.has_vectors and problem.n_weights <= _FEW_WEIGHTS and not len(problem.nonnegative)
 
     def restart(self) -> None:
         """Begin with few steps again."""

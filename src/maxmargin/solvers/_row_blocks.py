@@ -69,8 +69,7 @@ class RowBlocks:
         ratio = task.C / self._task.C
         self._task = task
         self._budget *= ratio
-        self._weights.exact *= self._blocks.rescale(ratio, self._weights.norm2())
-        self._weights.touch()
+        self._weights.scale(self._blocks.rescale(ratio, self._weights.norm2()))
         self._gap = None
         self._evaluated = self._pace = 0.0
         self._reduction = _REDUCTION
@@ -101,8 +100,7 @@ class RowBlocks:
                 break
         self._all_visits += self._n_visits
         with self._watch("weights"):
-            self._blocks.weights(self._weights.exact)
-            self._weights.touch()
+            self._problem.sum_rows(self._blocks, self._weights)
 
     def evaluate(self, *, precise: bool) -> Iterate:
         """Return exact bounds at w, and wake the blocks that are far from their optimum."""

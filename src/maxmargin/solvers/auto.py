@@ -17,6 +17,8 @@ _PROBED = 8
 _MOST_BYTES = 4e9
 _BYTES_PER_TERM = 48
 _KEPT_PLANES = 10
+# With an exact kernel, most examples carry mass at some time: so many columns of the matrix should be kept.
+_SHARE_OF_COLUMNS = 0.6
 
 
 @dataclass(frozen=True)
@@ -34,23 +36,21 @@ class Choice:
 
 
 def choose_by_options(
-    solvers: Mapping[str, Any], loss: str, options: Mapping[str, Any] | None, *, has_vectors: bool
+    solvers: Mapping[str, Any], loss: str, options: Mapping[str, Any] | None, abilities: frozenset[str]
 ) -> Choice:
-    """Return the first solver in the order of preference that minimises the loss and knows all options.
-
-    ``has_vectors=False`` asks for one that needs no products of planes, if there is one for the loss.
-    """
+    """Return the first solver in the order of preference that minimises the loss, knows all options and fits the model."""
     given = dict(options or {})
     fitting = [name for name in _CANDIDATES if loss in solvers[name].losses]
-    if not has_vectors:
-        fitting = [name for name in fitting if "vectors" not in solvers[name].needs] or fitting
-    for name in fitting:
+    able = [name for name in fitting if not solvers[name].needs & {"vectors", "blocks"} - abilities] or fitting
+    for name in able:
         if set(given) <= set(solvers[name].options):
-            reason = f"the default for {loss.replace('_', ' ')} loss" + ("" if has_vectors else " with an exact kernel")
-            if name != fitting[0]:
+            reason = f"the default for {loss.replace('_', ' ')} loss"
+            if "vectors" not in abilities:
+                reason += " with an exact kernel"
+            if name != able[0]:
                 reason = f"solver_options has {', '.join(map(repr, sorted(given)))}"
             return _with_defaults(Choice(name, reason, given))
-    return _with_defaults(Choice(fitting[0], "", given))
+    return _with_defaults(Choice(able[0], "", given))
 
 
 def choose_by_problem(choice: Choice, problem: Problem, loss: str) -> Choice:
@@ -58,6 +58,8 @@ def choose_by_problem(choice: Choice, problem: Problem, loss: str) -> Choice:
     ids = problem.all_ids[:_PROBED]
     if choice.solver != "block-dual" or len(ids) == 0:
         return choice
+    if not problem.has_vectors:
+        return _with_kernel(choice, problem, loss)
     if loss == "hinge" and problem.is_small and not choice.options:
         reason = "a pass costs next to nothing, and cuts depend neither on chance nor on the order of the examples"
         return _with_defaults(Choice("one-slack", reason, {}))
@@ -74,6 +76,15 @@ def choose_by_problem(choice: Choice, problem: Problem, loss: str) -> Choice:
         return _with_defaults(Choice("one-slack", reason, {}, seconds))
     reason = f"{choice.reason}; searching an example takes {seconds:.2g} s, and it asks for few searches"
     return Choice(choice.solver, reason, choice.options, seconds)
+
+
+def _with_kernel(choice: Choice, problem: Problem, loss: str) -> Choice:
+    """Return block-dual where the columns of the kernel matrix that it comes back to fit in memory, else cuts, which need few."""
+    share = problem.kept_columns
+    if loss == "hinge" and share < _SHARE_OF_COLUMNS and not choice.options:
+        reason = f"{share:.0%} of the columns of the kernel matrix fit in kernel_cache; cuts ask for fewer of them"
+        return _with_defaults(Choice("one-slack", reason, {}))
+    return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
 
 
 def _with_defaults(choice: Choice) -> Choice:

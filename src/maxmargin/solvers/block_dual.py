@@ -82,6 +82,7 @@ class BlockDual(Solver):
 
     name = "block-dual"
     losses = frozenset({"hinge", "squared_hinge"})
+    needs = frozenset({"max_oracle", "blocks"})
     options: ClassVar = {
         "max_planes": Option(
             10,
