@@ -75,12 +75,12 @@ class RowBlocks {
     template <class Use>
     void for_each_mass(Use&& use) const;
 
-    // Two classes.
+    // Visits solve the block at these scores of its row if its gap exceeds tolerance · C_i, and note the changes of α.
+    // Two classes: returns whether it moves, and what of the row w changes by.
+    bool visit_sign(int64_t example, double score, double tolerance, Sweep& result, double& step);
+    // More.
     template <class Scalar>
-    bool visit_sign(int64_t example, double tolerance, Scalar* w, Sweep& result);
-    // More. The visits read the row's scores from memory.
-    template <class Scalar>
-    bool visit_labels(int64_t example, const Scalar* scores, double tolerance, Scalar* w, Sweep& result);
+    bool visit_labels(int64_t example, const Scalar* scores, double tolerance, Sweep& result);
     template <class Scalar>
     double value_labels(int64_t example, const Scalar* scores, Memory& memory) const;
     double paid_by(int64_t example, const Memory& memory, double& total) const;
@@ -89,13 +89,15 @@ class RowBlocks {
     double take(int64_t example);
     template <class Scalar>
     void write(int64_t example, Scalar* w) const;
-    // w += a (row ⊗ label)
-    template <class Scalar>
-    void add_row(int64_t example, int32_t label, Scalar a, Scalar* w) const;
-    // The gap of a block at these weights.
-    double gap_at(int64_t example, const double* w);
-    // Lays the columns ready of those of the next visits that will move.
-    void prepare_columns(size_t first, double tolerance, const double* w);
+
+    void drop_resting();
+
+    // With columns: some blocks at a time, over each other's changes, then the scores of all rows at once.
+    Sweep sweep_columns(double tolerance, double* scores);
+    // The places in the list of active blocks, from the next on, of some blocks that will move; the others are noted to rest.
+    size_t choose_batch(size_t next, double tolerance, const double* scores, Sweep& result);
+    void solve_batch(double tolerance, double* scores, Sweep& result);
+    double gap_at(int64_t example, const double* scores);
 
     template <class Scalar>
     void fetch_ahead(size_t place, const Scalar* w) const;

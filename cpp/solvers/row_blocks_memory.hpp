@@ -12,6 +12,8 @@ namespace maxmargin {
 struct RowBlocks::Memory {
     std::vector<int32_t> order;             // of places in the list of active examples
     std::vector<char> rests;                // by place: whether it is active no more
+    std::vector<int64_t> batch;             // with columns: the blocks solved together,
+    std::vector<double> among, own_scores, change;  // the kernel among them, their scores, and what changed
     std::vector<float> scores32;
     std::vector<double> scores64;
     std::vector<double> values;             // by label: Δ − w·ψ; −∞ at the truth

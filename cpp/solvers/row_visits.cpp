@@ -16,8 +16,9 @@ namespace {
 
 constexpr int64_t visits_per_poll = 256;
 constexpr int64_t max_block_steps = 10000;
-// Kernel columns are laid ready for so many visits at a time.
-constexpr size_t prepared_visits = 240;
+// With kernel columns so many blocks are solved over each other's changes, in so many rounds, before all scores follow.
+constexpr size_t most_in_batch = 240;
+constexpr int batch_rounds = 3;
 // How far ahead of a visit its row is fetched, and where it begins.
 constexpr size_t fetch_row = 6, fetch_place = 12;
 
@@ -109,7 +110,10 @@ void RowBlocks::fetch_ahead(size_t place, const Scalar* w) const {
 RowBlocks::Sweep RowBlocks::sweep(double tolerance, uint64_t seed, MovingWeights w, const Workers& workers) {
     Sweep result;
     random_order(active_.size(), copy_ ? stretch_of_random_rows : std::max<size_t>(active_.size(), 1), seed, memory_->order);
-    for_each_chunk(1, workers, [&](int64_t, int) { result = w.rounded ? sweep_any(tolerance, w.rounded) : sweep_any(tolerance, w.exact); });
+    for_each_chunk(1, workers, [&](int64_t, int) {
+        if (columns_) result = sweep_columns(tolerance, w.exact);
+        else result = w.rounded ? sweep_any(tolerance, w.rounded) : sweep_any(tolerance, w.exact);
+    });
     return result;
 }
 
@@ -124,43 +128,36 @@ RowBlocks::Sweep RowBlocks::sweep_any(double tolerance, Scalar* w) {
     for (size_t k = 0; k < order.size(); ++k) {
         if (k % visits_per_poll == 0) heartbeat();
         const int64_t example = active_[order[k]];
+        fetch_ahead(k, w);
         bool moves;
-        if constexpr (sizeof(Scalar) == sizeof(double)) {
-            if (columns_ && k % prepared_visits == 0) {
-                heartbeat();
-                prepare_columns(k, tolerance, w);
-            }
-            if (columns_ && !columns_->is_ready(example)) {
-                // It had little to gain when the columns were laid ready. If that has changed it is for the next sweep.
-                const double own_gap = gap_at(example, w);
-                result.gap += std::max(0.0, own_gap);
-                rests[order[k]] = !(own_gap > tolerance * budgets_[example]);
-                continue;
-            }
-        }
-        if (!columns_) fetch_ahead(k, w);
         if (labels_.is_sign) {
-            moves = visit_sign(example, tolerance, w, result);
+            double step;
+            moves = visit_sign(example, row_dot(features_, example, w), tolerance, result, step);
+            if (moves) features_.for_each(example, [&](int64_t f, double x) { w[f] += static_cast<Scalar>(step) * static_cast<Scalar>(x); });
         } else {
             const int64_t next = k + 1 < order.size() ? active_[order[k + 1]] : -1;
             score_rows(ScoreTask<Scalar>{&features_, nullptr, example, 1, w, stride_, scores.data(), next});
-            moves = visit_labels(example, scores.data(), tolerance, w, result);
+            moves = visit_labels(example, scores.data(), tolerance, result);
+            if (moves) write(example, w);
         }
         rests[order[k]] = !moves;
     }
     result.visits = n_active();
-    size_t n_kept = 0;
-    for (size_t k = 0; k < active_.size(); ++k)
-        if (!rests[k]) active_[n_kept++] = active_[k];
-    active_.resize(n_kept);
+    drop_resting();
     result.moves = n_active();
     return result;
 }
 
-template <class Scalar>
-bool RowBlocks::visit_sign(int64_t example, double tolerance, Scalar* w, Sweep& result) {
+void RowBlocks::drop_resting() {
+    size_t n_kept = 0;
+    for (size_t k = 0; k < active_.size(); ++k)
+        if (!memory_->rests[k]) active_[n_kept++] = active_[k];
+    active_.resize(n_kept);
+}
+
+bool RowBlocks::visit_sign(int64_t example, double score, double tolerance, Sweep& result, double& step) {
     const double C = budgets_[example], delta = loss(example, 0), y = factor(delta) * truth_[example];
-    const double alpha = alpha_[example], value = delta - y * row_dot(features_, example, w);
+    const double alpha = alpha_[example], value = delta - y * score;
     const double own_gap = gap(value, alpha * value, alpha, C);
     result.gap += std::max(0.0, own_gap);
     if (!(own_gap > tolerance * C)) return false;
@@ -170,45 +167,12 @@ bool RowBlocks::visit_sign(int64_t example, double tolerance, Scalar* w, Sweep& 
     alpha_[example] = std::clamp(wanted, 0.0, squared_ ? std::numeric_limits<double>::max() : C);
     const double change = alpha_[example] - alpha;
     result.gain += change * (slope - 0.5 * a * change);
-    add_row(example, 0, static_cast<Scalar>(y * change), w);
+    step = y * change;
     return true;
 }
 
 template <class Scalar>
-void RowBlocks::add_row(int64_t example, int32_t label, Scalar a, Scalar* w) const {
-    if constexpr (sizeof(Scalar) == sizeof(double)) {
-        if (columns_) {
-            if (a != 0.0) columns_->add(example, label, a, stride_, w);
-            return;
-        }
-    }
-    features_.for_each(example, [&](int64_t f, double x) { w[f * stride_ + label] += a * static_cast<Scalar>(x); });
-}
-
-double RowBlocks::gap_at(int64_t example, const double* w) {
-    const double* scores = w + example * stride_;
-    if (labels_.is_sign) {
-        const double delta = loss(example, 0), value = delta - factor(delta) * truth_[example] * *scores;
-        return gap(value, alpha_[example] * value, alpha_[example], budgets_[example]);
-    }
-    const double best = value_labels(example, scores, *memory_);
-    double total;
-    const double paid = paid_by(example, *memory_, total);
-    return gap(best, paid, total, budgets_[example]);
-}
-
-void RowBlocks::prepare_columns(size_t first, double tolerance, const double* w) {
-    const std::vector<int32_t>& order = memory_->order;
-    std::vector<int64_t> rows;
-    for (size_t k = first; k < std::min(first + prepared_visits, order.size()); ++k) {
-        const int64_t example = active_[order[k]];
-        if (gap_at(example, w) > tolerance * budgets_[example]) rows.push_back(example);
-    }
-    columns_->prepare(rows);
-}
-
-template <class Scalar>
-bool RowBlocks::visit_labels(int64_t example, const Scalar* scores, double tolerance, Scalar* w, Sweep& result) {
+bool RowBlocks::visit_labels(int64_t example, const Scalar* scores, double tolerance, Sweep& result) {
     const double C = budgets_[example], best = value_labels(example, scores, *memory_);
     double total;
     const double paid = paid_by(example, *memory_, total), own_gap = gap(best, paid, total, C);
@@ -217,8 +181,85 @@ bool RowBlocks::visit_labels(int64_t example, const Scalar* scores, double toler
     if (is_uniform_[truth_[example]]) solve_uniform(example, total);
     else solve_best(example);
     result.gain += take(example);
-    write(example, w);
     return true;
+}
+
+double RowBlocks::gap_at(int64_t example, const double* scores) {
+    double highest, paid, total = 0.0;
+    if (labels_.is_sign) {
+        const double delta = loss(example, 0);
+        highest = delta - factor(delta) * truth_[example] * scores[example];
+        total = alpha_[example];
+        paid = total * highest;
+    } else {
+        highest = value_labels(example, scores + example * stride_, *memory_);
+        paid = paid_by(example, *memory_, total);
+    }
+    return gap(highest, paid, total, budgets_[example]);
+}
+
+RowBlocks::Sweep RowBlocks::sweep_columns(double tolerance, double* scores) {
+    Sweep result;
+    memory_->rests.assign(active_.size(), 0);
+    for (size_t next = 0; next < memory_->order.size();) {
+        heartbeat();
+        next = choose_batch(next, tolerance, scores, result);
+        solve_batch(tolerance, scores, result);
+    }
+    result.visits = n_active();
+    drop_resting();
+    result.moves = n_active();
+    return result;
+}
+
+size_t RowBlocks::choose_batch(size_t next, double tolerance, const double* scores, Sweep& result) {
+    const std::vector<int32_t>& order = memory_->order;
+    std::vector<int64_t>& batch = memory_->batch;
+    for (batch.clear(); next < order.size() && batch.size() < most_in_batch; ++next) {
+        const int64_t example = active_[order[next]];
+        const double own_gap = gap_at(example, scores);
+        result.gap += std::max(0.0, own_gap);
+        if (own_gap > tolerance * budgets_[example]) batch.push_back(example);
+        else memory_->rests[order[next]] = 1;
+    }
+    return next;
+}
+
+void RowBlocks::solve_batch(double tolerance, double* scores, Sweep& result) {
+    const std::vector<int64_t>& batch = memory_->batch;
+    const size_t n = batch.size(), stride = static_cast<size_t>(stride_);
+    if (n == 0) return;
+    std::vector<double>&among = memory_->among, &own = memory_->own_scores, &change = memory_->change;
+    columns_->prepare(batch, among);
+    own.resize(n * stride);
+    change.assign(n * stride, 0.0);
+    for (size_t p = 0; p < n; ++p) std::copy_n(scores + batch[p] * stride_, stride, own.data() + p * stride);
+    const auto move = [&](size_t p, int32_t label, double a) {
+        if (a == 0.0) return;
+        change[p * stride + label] += a;
+        for (size_t q = 0; q < n; ++q) own[q * stride + label] += a * among[p * n + q];
+    };
+    Sweep inner;
+    for (int round = 0; round < batch_rounds; ++round) {
+        bool any = false;
+        for (size_t p = 0; p < n; ++p) {
+            if (labels_.is_sign) {
+                double step;
+                if (!visit_sign(batch[p], own[p], tolerance, inner, step)) continue;
+                move(p, 0, step);
+            } else {
+                if (!visit_labels(batch[p], own.data() + p * stride, tolerance, inner)) continue;
+                double sum = 0.0;
+                for (const LabelMass& mass : memory_->changes) sum += mass.alpha;
+                move(p, truth_[batch[p]], sum);
+                for (const LabelMass& mass : memory_->changes) move(p, mass.label, -mass.alpha);
+            }
+            any = true;
+        }
+        if (!any) break;
+    }
+    result.gain += inner.gain;
+    columns_->add(change, stride_, scores);
 }
 
 // All labels in closed form: their planes have the same factor.
@@ -308,11 +349,6 @@ void RowBlocks::write(int64_t example, Scalar* w) const {
     const int32_t truth = truth_[example];
     Scalar sum = 0;
     for (const LabelMass& change : changes) sum += static_cast<Scalar>(change.alpha);
-    if (columns_) {
-        add_row(example, truth, sum, w);
-        for (const LabelMass& change : changes) add_row(example, change.label, static_cast<Scalar>(-change.alpha), w);
-        return;
-    }
     features_.for_each(example, [&](int64_t f, double x) {
         Scalar* at = w + f * stride_;
         at[truth] += sum * static_cast<Scalar>(x);
