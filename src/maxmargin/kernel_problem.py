@@ -23,7 +23,7 @@ from maxmargin import _core
 from maxmargin._feature_rows import core_features
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel
-from maxmargin.kernels.product import Coefficients, Product, kernel_product
+from maxmargin.kernels.product import Coefficients, Product, kernel_product, part_product
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
 from maxmargin.weights import DenseWeights
 
@@ -36,11 +36,15 @@ _NEGATIVE_SHARE = 1e-4
 
 
 class ExpansionWeights(DenseWeights):
-    """w as scores of the training rows, ``exact``, and as coefficients, ``coef``: both in the layout of linear weights."""
+    """w as scores of the training rows, ``exact``, and as coefficients, ``coef``: both in the layout of linear weights.
+
+    ``is_scored=False`` says that the scores are not those of all rows; the problem makes them before it evaluates the primal.
+    """
 
     def __init__(self, n_weights: int) -> None:
         super().__init__(n_weights)
         self.coef: FloatArray = np.zeros(n_weights)
+        self.is_scored = True
 
     @property
     def vector(self) -> FloatArray:
@@ -51,6 +55,7 @@ class ExpansionWeights(DenseWeights):
         """Become 0."""
         super().clear()
         self.coef[:] = 0.0
+        self.is_scored = True
 
     def anchor(self) -> ExpansionAnchor:  # type: ignore[override]
         """Return a point at 0 that a line search moves."""
@@ -72,6 +77,7 @@ class ExpansionWeights(DenseWeights):
         assert isinstance(other, ExpansionWeights)
         super().assign(other)
         np.copyto(self.coef, other.coef)
+        self.is_scored = other.is_scored
 
 
 class ExpansionAnchor:
@@ -165,16 +171,8 @@ class KernelCuts:
         self._gram = np.block([[self._gram, row[:n, None]], [row[None, :]]])
         self._scores.append(scores)
         products = np.array([self._cuts.pending_dot(table) for table in self._scores])
-        self._check_square(products[n])
+        self._problem.check_square(products[n], row[n])
         return products
-
-    def _check_square(self, square: float) -> None:
-        """Refuse ‖g‖² < 0, which no kernel gives."""
-        if square < -_NEGATIVE_SHARE * self._problem.diagonal_sum(self._gram[-1, -1]):
-            raise ValueError(
-                "the kernel is not positive semi-definite on these data: the square of a sum of features came out negative "
-                f"({square:.3g}). Choose other parameters (for 'sigmoid' a smaller gamma or coef0), or another kernel."
-            )
 
     def add_coefficients(self, coefficients: FloatArray, coef: FloatArray, n_jobs: int) -> None:
         """Add Σ a_k g_k to coefficients."""
@@ -211,6 +209,7 @@ class KernelProblem(LinearProblem):
         *,
         n_columns: int,
         cheap_oracle: bool,
+        offsets: IntArray | None = None,
     ) -> None:
         n_rows = X.shape[0]
         space = _core.LinearSpace(core_features(row_numbers(n_rows)), structure, rescaling)
@@ -221,9 +220,12 @@ class KernelProblem(LinearProblem):
         self.kernel = kernel
         self.n_columns = n_columns
         self.stride = _core.padded_labels(n_columns)
+        self.n_kernel = n_rows * self.stride  # so many of the weights come before those that no kernel has
+        self.is_single = False
         self._X = X
+        self._offsets = offsets
+        self._n_part_values = 0
         self._product: Product | None = None
-        self._is_single = False
         self._largest_diagonal = (
             float(np.max(kernel.diagonal(X[:_DOUBLE_ROWS]), initial=0.0)) if kernel.is_native else 1.0
         )
@@ -231,8 +233,8 @@ class KernelProblem(LinearProblem):
     def prepare(self, tol: float) -> None:
         """Choose the precision of kernel values by what is asked for."""
         is_single = self._X.shape[0] > _DOUBLE_ROWS and tol >= _SINGLE_TOLERANCE
-        if self._product is None or is_single != self._is_single:
-            self._is_single = is_single
+        if self._product is None or is_single != self.is_single:
+            self.is_single = is_single
             self._product = kernel_product(
                 self.kernel, self._X, is_single=is_single, cache_bytes=1e6 * self.kernel.cache
             )
@@ -255,15 +257,76 @@ class KernelProblem(LinearProblem):
 
     def add_scores(self, change: FloatArray, scores: FloatArray) -> None:
         """Add the scores of a change of coefficients; weights that no kernel has are their own."""
-        stride = self.stride
-        n_kernel = self._X.shape[0] * stride
-        entries = np.flatnonzero(change[:n_kernel])
-        self.product.add(Coefficients.of(entries, change[entries], stride), stride, scores[:n_kernel], self.n_jobs)
-        scores[n_kernel:] += change[n_kernel:]
+        entries = np.flatnonzero(change)
+        self.add_entry_scores(entries, change[entries], scores)
 
-    def diagonal_sum(self, square: float) -> float:
-        """Return what a sum of squares of coefficients comes to where the kernel is diagonal: a scale for rounding errors."""
-        return square * max(self._largest_diagonal, 1e-300)
+    def add_entry_scores(self, entries: IntArray, values: FloatArray, scores: FloatArray) -> None:
+        """Add the scores of coefficients at ascending places; each point takes a kernel value for every row."""
+        n = int(np.searchsorted(entries, self.n_kernel))
+        coefficients = Coefficients.of(entries[:n], values[:n], self.stride)
+        self.product.add(coefficients, self.stride, scores[: self.n_kernel], self.n_jobs)
+        scores[entries[n:]] += values[n:]
+
+    def rows_of(self, examples: IntArray) -> IntArray:
+        """Return the numbers of all rows of some examples, in their order."""
+        if self._offsets is None:
+            return examples
+        starts = self._offsets[examples]
+        lengths = self._offsets[examples + 1] - starts
+        return np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+
+    def places_of(self, rows: IntArray) -> IntArray:
+        """Return where the weights of some rows lie, those of a row side by side."""
+        places: IntArray = rows[:, None] * self.stride + np.arange(self.stride)
+        return places.ravel()
+
+    def scores_of(self, rows: IntArray, entries: IntArray, values: FloatArray, *, is_single: bool) -> FloatArray:
+        """Return the scores that coefficients at ascending places give to some rows, in the order of :meth:`places_of`.
+
+        The kernel values are those of these rows and points alone: the work does not grow with the number of all rows.
+        """
+        out = np.zeros(len(rows) * self.stride)
+        n = int(np.searchsorted(entries, self.n_kernel))
+        points, owners = np.unique(entries[:n] // self.stride, return_inverse=True)
+        if len(points) and len(rows):
+            product = part_product(self.kernel, self._X, rows, points, is_single=is_single)
+            places = owners * self.stride + entries[:n] % self.stride
+            product.add(Coefficients.of(places, values[:n], self.stride), self.stride, out, self.n_jobs)
+            self._n_part_values += product.n_computed
+        return out
+
+    def square(self, coef: FloatArray) -> float:
+        """Return ‖w‖² of coefficients, in double precision, from the kernel values among the points that they have."""
+        entries = np.flatnonzero(coef)
+        rows = np.unique(entries[entries < self.n_kernel] // self.stride)
+        scores = self.scores_of(rows, entries, coef[entries], is_single=False)
+        table = coef[self.n_kernel :]
+        return float(np.einsum("i,i->", coef[self.places_of(rows)], scores) + np.einsum("i,i->", table, table))
+
+    @property
+    def n_kernel_values(self) -> int:
+        """How many kernel values were computed."""
+        return self._n_part_values + (0 if self._product is None else self._product.n_computed)
+
+    def primal(self, weights: DenseWeights, C: float, *, squared: bool, ids: IntArray | None = None) -> float:
+        """Return ½‖w‖² + C Σ s_i H_i (or H_i²); scores that are not there yet are made first."""
+        assert isinstance(weights, ExpansionWeights)
+        if not weights.is_scored:
+            weights.exact[:] = 0.0
+            self.add_scores(weights.coef, weights.exact)
+            weights.is_scored = True
+            weights.touch()
+        return super().primal(weights, C, squared=squared, ids=ids)
+
+    def check_square(self, square: float, coefficient_square: float) -> None:
+        """Refuse ‖g‖² < 0 of a sum with these squares of coefficients: no kernel gives it."""
+        # What the square would be if the kernel were diagonal is a scale for rounding errors.
+        scale = coefficient_square * max(self._largest_diagonal, 1e-300)
+        if square < -_NEGATIVE_SHARE * scale:
+            raise ValueError(
+                "the kernel is not positive semi-definite on these data: the square of a sum of features came out negative "
+                f"({square:.3g}). Choose other parameters (for 'sigmoid' a smaller gamma or coef0), or another kernel."
+            )
 
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, where the structure has no table."""
@@ -279,8 +342,7 @@ class KernelProblem(LinearProblem):
 
     def expansion(self, weights: DenseWeights) -> Expansion:
         """Return w as a sum over the training rows that it has coefficients for."""
-        n_rows, stride = self._X.shape[0], self.stride
-        coef = weights.vector[: n_rows * stride].reshape(n_rows, stride)[:, : self.n_columns]
+        coef = weights.vector[: self.n_kernel].reshape(-1, self.stride)[:, : self.n_columns]
         kept = np.flatnonzero(np.any(coef != 0.0, axis=1))
         basis = kept if self.kernel.name == "precomputed" else self._X[kept]
         return Expansion(
@@ -288,7 +350,7 @@ class KernelProblem(LinearProblem):
             basis,
             np.ascontiguousarray(coef[kept].T),
             self.kernel.constant * coef.sum(axis=0),
-            weights.vector[n_rows * stride :].copy(),
+            weights.vector[self.n_kernel :].copy(),
         )
 
 

@@ -127,12 +127,23 @@ def kernel_product(kernel: Kernel, X: Any, *, is_single: bool, cache_bytes: floa
     return NativeProduct(kernel, _best_layout(X), is_single=is_single, cache_bytes=cache_bytes)
 
 
-def cross_product(kernel: Kernel, X: Any, basis: Any) -> Product:
-    """Return K(X, basis) as a product, in double precision; for a precomputed kernel X holds its columns of the basis."""
+def cross_product(kernel: Kernel, X: Any, basis: Any, *, is_single: bool = False) -> Product:
+    """Return K(X, basis) as a product; for a precomputed kernel X holds its columns of the basis."""
     if not kernel.is_native:
         return PythonProduct(kernel, X, basis)
     rows, points = _same_kind(X, basis)
-    return NativeProduct(kernel, rows, points, is_single=False)
+    return NativeProduct(kernel, rows, points, is_single=is_single)
+
+
+def part_product(
+    kernel: Kernel, X: Any, rows: NDArray[np.int64], points: NDArray[np.int64], *, is_single: bool
+) -> Product:
+    """Return the part of K(X, X) that some rows and some points have, as a product."""
+    if kernel.name == "precomputed":
+        return PythonProduct(kernel, X[rows][:, points])
+    if not kernel.is_native:
+        return PythonProduct(kernel, X[rows], X[points])
+    return cross_product(kernel, _best_layout(X[rows]), _best_layout(X[points]), is_single=is_single)
 
 
 def kernel_matrix(kernel: Kernel, A: Any, B: Any) -> FloatArray:

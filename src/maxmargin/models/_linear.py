@@ -45,7 +45,7 @@ class LinearModel(ABC):
         self.nonnegative = nonnegative
         self.kernel = kernel
         if isinstance(kernel, Kernel):
-            self.abilities = self.abilities - {"vectors"}
+            self.abilities = self.abilities - {"vectors"} | {"kernel"}
         self.n_labels = 0
         self.n_features = 0
 
@@ -109,12 +109,18 @@ class LinearModel(ABC):
         return w
 
     def _problem(
-        self, X: Any, structure: _core.Structure, sample_weight: ArrayLike | None, rescaling: str, n_jobs: int
+        self,
+        X: Any,
+        structure: _core.Structure,
+        sample_weight: ArrayLike | None,
+        rescaling: str,
+        n_jobs: int,
+        offsets: IntArray | None = None,
     ) -> LinearProblem:
-        """Join checked features and the structure of their outputs."""
+        """Join checked features and the structure of their outputs; ``offsets`` say where examples of many rows begin."""
         weights = check_sample_weight(sample_weight, structure.n_examples)
         if self.kernel is not None:
-            return self._kernel_problem(self.kernel, X, structure, weights, rescaling, n_jobs)
+            return self._kernel_problem(self.kernel, X, structure, weights, rescaling, n_jobs, offsets)
         self.n_features = X.shape[1]
         return LinearProblem(
             _core.LinearSpace(core_features(X), structure, rescaling),
@@ -133,6 +139,7 @@ class LinearModel(ABC):
         sample_weight: FloatArray | None,
         rescaling: str,
         n_jobs: int,
+        offsets: IntArray | None,
     ) -> LinearProblem:
         if self.nonnegative:
             raise ValueError("nonnegative is for weights of features; with a kernel there are none.")
@@ -160,6 +167,7 @@ class LinearModel(ABC):
             n_jobs,
             n_columns=self._rows,
             cheap_oracle=self.cheap_oracle,
+            offsets=offsets,
         )
 
     def _predict_rows(

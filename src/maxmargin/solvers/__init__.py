@@ -16,6 +16,7 @@ from maxmargin.solvers.mira import Mira
 from maxmargin.solvers.n_slack import NSlack
 from maxmargin.solvers.one_slack import OneSlack
 from maxmargin.solvers.perceptron import Perceptron
+from maxmargin.solvers.sampled_cuts import SampledCutsSolver
 from maxmargin.solvers.sdm import SDM
 from maxmargin.solvers.sgd import SGD
 
@@ -26,6 +27,7 @@ SOLVERS: dict[str, type[Solver]] = {
         OneSlack,
         NSlack,
         LineSearch,
+        SampledCutsSolver,
         SDM,
         DCD,
         DCDLight,
@@ -117,6 +119,10 @@ _DESCRIPTIONS = {
     "slack_oracle": (
         "a model with slack_rescaled_argmax(x, y, w), or outputs(x) to enumerate; every solver runs this model with "
         "rescaling='margin' if it has loss_augmented_argmax"
+    ),
+    "kernel": (
+        "a built-in model with an exact kernel, as in Binary(kernel=Kernel('rbf')): it saves kernel values, and without a "
+        "kernel, or with a low-rank one, there are none to save; use another solver"
     ),
     "m_best": "for k_best > 1 a model with m_best(x, w, m), or outputs(x) to enumerate",
 }

@@ -135,6 +135,10 @@ class Solver(ABC):
         """Return the point to end with where that is not the best of the iterates."""
         return None
 
+    def final_dual(self, task: Task) -> float | None:
+        """Return a lower bound of the optimum where it is computed once, after the last iterate, and not with each."""
+        return None
+
     def resume(self, task: Task) -> Iterator[Iterate]:
         """Yield iterates for a task that differs by C only, from where those of the last task ended."""
         self._precise = False
@@ -183,8 +187,12 @@ class _Best:
         if iterate.primal is not None and iterate.weights is not None and iterate.primal < self.primal:
             self.weights.assign(iterate.weights)
             self.primal, self.is_precise = iterate.primal, iterate.is_precise
-        if iterate.dual is not None:
-            self.dual = max(self.dual, iterate.dual)
+        self.raise_dual(iterate.dual)
+
+    def raise_dual(self, dual: float | None) -> None:
+        """Take a lower bound if it is the best."""
+        if dual is not None:
+            self.dual = max(self.dual, dual)
 
     def take(self, result: DenseWeights | None) -> None:
         """Become the point that the solver ends with, if it names one; its primal is yet to be evaluated."""
@@ -217,7 +225,7 @@ class _Best:
         return {
             "iteration": number,
             "seconds": seconds,
-            "primal": self.primal if has_dual else None,
+            "primal": self.primal if has_dual or np.isfinite(self.primal) else None,
             "dual": self.dual if has_dual else None,
             "gap": self.gap if has_dual else None,
             "oracle_calls": oracle_calls,
@@ -284,6 +292,7 @@ def run(
                 message = f"max_time={max_time:g} s was reached"
                 break
         best.take(solver.result())
+        best.raise_dual(solver.final_dual(task))
         if message != _RULE_MET and history and solver.has_dual:
             # Training was cut short: its last point is better than those before it, more often than not.
             best.look_at(iterate, task)
@@ -294,6 +303,7 @@ def run(
     certificate = best.certificate(problem, message)
     if history:
         history[-1]["primal"] = certificate.primal
+        history[-1]["dual"] = certificate.dual
         history[-1]["gap"] = certificate.gap
     _check_bounds(certificate)
     if not certificate.converged:
@@ -334,7 +344,9 @@ def _check_bounds(certificate: Certificate) -> None:
 
 def _report(name: str, record: Record) -> None:
     if record["dual"] is None:
-        value = f"loss {record['loss']:.6g}"
+        # What a solver without a dual has to show, best first.
+        shown = next(key for key in ("primal", "primal_estimate", "loss") if record.get(key) is not None)
+        value = f"{shown.replace('_', ' ')} {record[shown]:.6g}"
     else:
         relative_gap = record["gap"] / max(record["primal"], 1e-300)
         value = f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  gap {relative_gap:.2e}"
