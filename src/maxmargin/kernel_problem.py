@@ -273,22 +273,26 @@ class KernelProblem(LinearProblem):
             return examples
         starts = self._offsets[examples]
         lengths = self._offsets[examples + 1] - starts
-        return np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        rows: IntArray = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return rows
 
     def places_of(self, rows: IntArray) -> IntArray:
         """Return where the weights of some rows lie, those of a row side by side."""
-        places: IntArray = rows[:, None] * self.stride + np.arange(self.stride)
-        return places.ravel()
+        return (rows[:, None] * self.stride + np.arange(self.stride)).ravel()
 
-    def scores_of(self, rows: IntArray, entries: IntArray, values: FloatArray, *, is_single: bool) -> FloatArray:
+    def scores_of(
+        self, rows: IntArray | slice, entries: IntArray, values: FloatArray, *, is_single: bool
+    ) -> FloatArray:
         """Return the scores that coefficients at ascending places give to some rows, in the order of :meth:`places_of`.
 
-        The kernel values are those of these rows and points alone: the work does not grow with the number of all rows.
+        The kernel values are those of these rows and points alone: the work does not grow with the number of all rows. None of
+        them is kept.
         """
-        out = np.zeros(len(rows) * self.stride)
+        n_rows = self._X.shape[0] if isinstance(rows, slice) else len(rows)
+        out = np.zeros(n_rows * self.stride)
         n = int(np.searchsorted(entries, self.n_kernel))
         points, owners = np.unique(entries[:n] // self.stride, return_inverse=True)
-        if len(points) and len(rows):
+        if len(points) and n_rows:
             product = part_product(self.kernel, self._X, rows, points, is_single=is_single)
             places = owners * self.stride + entries[:n] % self.stride
             product.add(Coefficients.of(places, values[:n], self.stride), self.stride, out, self.n_jobs)
@@ -312,8 +316,9 @@ class KernelProblem(LinearProblem):
         """Return ½‖w‖² + C Σ s_i H_i (or H_i²); scores that are not there yet are made first."""
         assert isinstance(weights, ExpansionWeights)
         if not weights.is_scored:
-            weights.exact[:] = 0.0
-            self.add_scores(weights.coef, weights.exact)
+            entries = np.flatnonzero(weights.coef)
+            everyone = self.scores_of(slice(None), entries, weights.coef[entries], is_single=self.is_single)
+            weights.exact[:] = np.concatenate([everyone, weights.coef[self.n_kernel :]])
             weights.is_scored = True
             weights.touch()
         return super().primal(weights, C, squared=squared, ids=ids)

@@ -136,7 +136,7 @@ def cross_product(kernel: Kernel, X: Any, basis: Any, *, is_single: bool = False
 
 
 def part_product(
-    kernel: Kernel, X: Any, rows: NDArray[np.int64], points: NDArray[np.int64], *, is_single: bool
+    kernel: Kernel, X: Any, rows: NDArray[np.int64] | slice, points: NDArray[np.int64], *, is_single: bool
 ) -> Product:
     """Return the part of K(X, X) that some rows and some points have, as a product."""
     if kernel.name == "precomputed":

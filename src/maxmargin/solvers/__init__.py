@@ -77,7 +77,10 @@ def make_solver(
 def _check_objective(chosen: type[Solver], loss: str, rescaling: str) -> None:
     """Refuse a loss or a rescaling that is not the solver's, naming the solvers that would do."""
     if loss not in chosen.losses and (chosen.losses or loss != "hinge"):
-        fitting = _either(key for key, solver in SOLVERS.items() if loss in solver.losses)
+        # What needs a kernel is no advice for every model.
+        fitting = _either(
+            key for key, solver in SOLVERS.items() if loss in solver.losses and "kernel" not in solver.needs
+        )
         does = f"minimises the {' and '.join(sorted(chosen.losses))} loss" if chosen.losses else "minimises no loss"
         raise ValueError(f"solver '{chosen.name}' {does}; for loss='{loss}' use {fitting}.")
     if rescaling not in chosen.rescalings:

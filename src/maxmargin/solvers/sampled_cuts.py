@@ -16,8 +16,8 @@ takes n·r kernel values. "constant" looks at the sample only and stops when ``q
 than ε; its kernel values are those among samples, whatever n is. Cuts are sums here where the paper has means: its C' and ξ are
 n·C and ξ/n, and ``epsilon`` counts as in the paper.
 
-The value of the QP over such cuts is no lower bound of the optimum. The history has it as ``model_value``; a true bound is computed
-at the end, from a feasible point of the dual that has a variable for each example and output (``_sampled.dual_bound``).
+The value of the QP over such cuts is no lower bound of the optimum. The history has it as ``model_value``; a true bound is
+computed at the end, from a feasible point of the dual that has a variable for each example and output (``_sampled.dual_bound``).
 
 ``sampling="violation"`` goes beyond the paper, whose outlook asks for rates that differ between support vectors.
 """
