@@ -101,11 +101,9 @@ class SampledCuts(ABC):
     def move(self, weights: ExpansionWeights, alpha: FloatArray, before: FloatArray) -> None:
         """Move w from Σ before_k g_k to Σ α_k g_k."""
         # Summed afresh, so that rows of cuts that are out of use have coefficients of 0 and not of a rounding error.
-        for cut in self._cuts:
-            weights.coef[cut.entries] = 0.0
-        for a, cut in zip(alpha, self._cuts, strict=True):
-            if a != 0.0:
-                weights.coef[cut.entries] += a * cut.values
+        entries, owners = np.unique(np.concatenate([cut.entries for cut in self._cuts]), return_inverse=True)
+        terms = np.concatenate([a * cut.values for a, cut in zip(alpha, self._cuts, strict=True)])
+        weights.coef[entries] = np.bincount(owners, terms)
         self._move_scores(weights, alpha, before)
 
     @abstractmethod
@@ -210,10 +208,9 @@ class SampledModel(CutModel):
 def dual_bound(problem: KernelProblem, C: float, cuts: SampledCuts, alpha: FloatArray) -> float:
     """Return a true lower bound of the optimum, from the point of the n-slack dual that α stands for.
 
-    β_i(ȳ) = Σ_k α_k a_ki over the cuts that have plane ȳ of example i, scaled down where Σ_ȳ β_i(ȳ) > C s_i, and as a whole to
-    the best multiple τ ≤ 1:
+    β_i(ȳ) = Σ_k α_k a_ki over the cuts that have plane ȳ of example i, scaled down where Σ_ȳ β_i(ȳ) > C s_i:
 
-        D = τ Σ βΔ − ½ τ² ‖Σ βψ‖²
+        D = Σ βΔ − ½ ‖Σ βψ‖²
     """
     used = [(a, cuts[k]) for k, a in enumerate(alpha) if a > 0.0]
     mass = np.zeros(problem.n_examples)
@@ -226,6 +223,4 @@ def dual_bound(problem: KernelProblem, C: float, cuts: SampledCuts, alpha: Float
         beta = a * cut.shares * scale[cut.planes.examples()]
         linear += float(beta @ cut.planes.losses())
         problem.space.add(cut.planes, beta, coef)
-    square = max(problem.square(coef), 0.0)
-    tau = 1.0 if square <= linear else linear / square
-    return tau * linear - 0.5 * tau**2 * square
+    return linear - 0.5 * problem.square(coef)
