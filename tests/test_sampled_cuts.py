@@ -262,6 +262,19 @@ def test_the_primal_is_that_of_the_expansion(kind, strategy, weighted):
     assert solution.history[-1]["primal"] == solution.certificate.primal
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_that_are_not_there_are_made_before_the_primal_is_evaluated(kind):
+    model, X, Y, C, _ = problem(kind)
+    bound = model.bind(X, Y)
+    scored, unscored = bound.zero_weights(), bound.zero_weights()
+    scored.coef[:] = unscored.coef[:] = train(kind, sample_size=10).w
+    bound.add_scores(scored.coef, scored.exact)
+    unscored.is_scored = False
+    assert bound.primal(unscored, C, squared=False) == pytest.approx(bound.primal(scored, C, squared=False), rel=1e-12)
+    assert unscored.is_scored
+    assert unscored.exact == pytest.approx(scored.exact)
+
+
 def test_linear_knows_the_primal_in_every_iteration_and_constant_at_the_end():
     primals = column(train(sample_size=20), "primal")
     assert primals == sorted(primals, reverse=True)
