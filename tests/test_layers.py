@@ -14,6 +14,9 @@ PACKAGE = Path(maxmargin.__file__).parent
 # What a folder or file of the package must not import.
 FORBIDDEN = {
     "_parameters.py": {"problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
+    "kernels": {"problem", "kernel_problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
+    "kernel_problem.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
+    "low_rank_problem.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "problem.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "model.py": {"solvers", "train", "estimators", "files", "datasets"},
     "models": {"solvers", "train", "estimators", "files", "datasets"},

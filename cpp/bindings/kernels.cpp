@@ -28,10 +28,19 @@ struct AnyProduct {
     std::variant<KernelProduct<float>, KernelProduct<double>> product;
 
     template <class Scalar>
-    static KernelProduct<Scalar> make(const Features& rows, const Features* points, const KernelFunction& function, const double* centre, double cache_bytes) {
+    static KernelProduct<Scalar> make(const Features& rows, const Features* points, const KernelFunction& function, const double* centre, double cache_bytes,
+                                      std::span<const int32_t> codes, std::span<const double> distances2, int64_t n_codes) {
         auto own = std::make_shared<const KernelPoints<Scalar>>(rows, function, centre);
         auto other = points ? std::make_shared<const KernelPoints<Scalar>>(*points, function, centre) : own;
-        return {std::move(own), std::move(other), function, cache_bytes};
+        RepeatedParts<Scalar> parts;
+        if (!codes.empty()) {
+            parts.codes.assign(codes.begin(), codes.end());
+            parts.codes.resize((codes.size() + panel_rows - 1) / panel_rows * panel_rows, 0);
+            parts.n_codes = n_codes;
+            // exp(−γ d²) = 2^(−γ d² / log 2)
+            for (const double distance2 : distances2) parts.exponents.push_back(static_cast<Scalar>(-function.gamma * 1.4426950408889634074 * distance2));
+        }
+        return {std::move(own), std::move(other), function, cache_bytes, std::move(parts)};
     }
     template <class Use>
     auto visit(Use&& use) {
@@ -79,7 +88,8 @@ void bind_kernels(nb::module_& m) {
         .def(
             "__init__",
             [](AnyProduct* self, const Features& rows, const Features* points, const std::string& kernel, double gamma, double coef0, int32_t degree,
-               std::optional<Array1<double>> centre, bool is_single, double cache_bytes) {
+               std::optional<Array1<double>> centre, bool is_single, double cache_bytes, std::optional<Array1<int32_t>> codes,
+               std::optional<Array2<double>> distances2) {
                 const KernelFunction function{kind_named(kernel), gamma, coef0, degree};
                 require(std::isfinite(gamma) && gamma > 0.0, "gamma must be a positive number.");
                 require(std::isfinite(coef0) && degree >= 0 && degree <= 1000, "coef0 must be finite, degree from 0 to 1000.");
@@ -87,13 +97,27 @@ void bind_kernels(nb::module_& m) {
                 require(!points || (points->n_features == rows.n_features && points->is_sparse() == rows.is_sparse()),
                         "rows and points must have the same features, both sparse or both dense.");
                 if (centre) require_length("centre", centre->shape(0), rows.n_features);
+                require(codes.has_value() == distances2.has_value(), "codes and distances2 must be given together.");
+                std::span<const int32_t> parts;
+                std::span<const double> table;
+                int64_t n_codes = 0;
+                if (codes) {
+                    require(function.kind == KernelKind::rbf && !points && !rows.is_sparse(), "codes are for the RBF kernel of dense rows with themselves.");
+                    parts = as_span(*codes);
+                    n_codes = static_cast<int64_t>(distances2->shape(0));
+                    require_length("codes", parts.size(), rows.n_rows);
+                    require_length("a row of distances2", distances2->shape(1), n_codes);
+                    require_numbers_of("code", parts, n_codes);
+                    table = {distances2->data(), distances2->size()};
+                    require_amounts("distances2", table);
+                }
                 nb::gil_scoped_release release;
                 const double* middle = data_or_null(centre);
-                if (is_single) new (self) AnyProduct{AnyProduct::make<float>(rows, points, function, middle, cache_bytes)};
-                else new (self) AnyProduct{AnyProduct::make<double>(rows, points, function, middle, cache_bytes)};
+                if (is_single) new (self) AnyProduct{AnyProduct::make<float>(rows, points, function, middle, cache_bytes, parts, table, n_codes)};
+                else new (self) AnyProduct{AnyProduct::make<double>(rows, points, function, middle, cache_bytes, parts, table, n_codes)};
             },
             arg("rows"), arg("points").none(), arg("kernel"), arg("gamma"), arg("coef0"), arg("degree"), arg("centre").none(), arg("is_single"),
-            arg("cache_bytes"))
+            arg("cache_bytes"), arg("codes").none() = nb::none(), arg("distances2").none() = nb::none())
         .def("add", add, arg("points"), arg("starts"), arg("labels"), arg("values"), arg("stride"), arg("out"), arg("n_threads"))
         .def("matrix", matrix, arg("points"), arg("first"), arg("end"), arg("n_threads"))
         .def_prop_ro("n_computed", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_computed(); }); })

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -31,8 +32,10 @@ class ColumnCache {
         found->second.used = now_;
         return found->second.values;
     }
-    // Room for the column of a point that has none, or null where all columns are in use.
+    // Room for the column of a point that has none; null where all columns are in use, and at the point's first time: to write a
+    // column down takes about as long as to compute it, and most points come once.
     Scalar* make(int64_t point) {
+        if (seen_.insert(point).second) return nullptr;
         if (columns_.size() >= capacity_ && !drop_old()) return nullptr;
         if (free_.empty()) add_slab();
         Scalar* values = free_.back();
@@ -83,6 +86,7 @@ class ColumnCache {
     std::unordered_map<int64_t, Column> columns_;
     std::vector<std::unique_ptr<Scalar[], Free>> slabs_;
     std::vector<Scalar*> free_;
+    std::unordered_set<int64_t> seen_;
 };
 
 }  // namespace maxmargin

@@ -33,6 +33,7 @@ struct KernelTask {
     int64_t n_features;
     int64_t n_tiles;
     Scalar* values;  // points × panel_rows
+    bool adds = false;  // whether products are added to what values holds before the kernel is taken of them
 };
 
 // The same for one sparse row with a panel of points.

@@ -11,9 +11,10 @@ namespace maxmargin {
 namespace {
 // Points that meet all rows before the next ones are laid out: a multiple of every tile.
 constexpr size_t block_points = 240;
-constexpr int64_t chunk_panels = 64, chunk_rows = chunk_panels * panel_rows;
-// In float32 the terms of two points that are both longer than this would leave too few digits of their distance.
-constexpr float far_term = 1024.0f;
+constexpr int64_t chunk_panels = 32, chunk_rows = chunk_panels * panel_rows;
+// Where the terms of two points are both beyond this, rounding would leave too few digits of their distance.
+template <class Scalar>
+constexpr Scalar far_term = sizeof(Scalar) == sizeof(float) ? Scalar(1024) : Scalar(1e6);
 
 // sums[r] += Σ_k a_k values[k][r]
 template <class Scalar>
@@ -36,18 +37,29 @@ typename KernelProduct<Scalar>::Tiles KernelProduct<Scalar>::tiles_of(std::span<
 }
 
 template <class Scalar>
-void KernelProduct<Scalar>::panel_values(int64_t panel, const Tiles& tiles, std::vector<Scalar>& values) const {
-    values.resize(tiles.terms.size() * panel_rows);
+void KernelProduct<Scalar>::panel_values(int64_t panel, const Tiles& tiles, Scalar* values) const {
     const Scalar* row_terms = rows_->terms() + panel * panel_rows;
     if (rows_->is_sparse()) {
-        sparse_panel_values(panel, tiles, values.data());
+        sparse_panel_values(panel, tiles, values);
     } else {
         const int64_t n_tiles = static_cast<int64_t>(tiles.terms.size()) / tile_points<Scalar>;
+        const bool has_parts = !parts_.codes.empty();
+        if (has_parts) look_up_parts(panel, tiles, values);
         kernel_values(KernelTask<Scalar>{function_, rows_->panel(panel), row_terms, tiles.values.data(), tiles.terms.data(), rows_->n_features(), n_tiles,
-                                         values.data()});
-        const bool is_near = sizeof(Scalar) > sizeof(float) || tiles.largest_term < static_cast<Scalar>(far_term);
-        if (!is_near && *std::min_element(row_terms, row_terms + panel_rows) < -static_cast<Scalar>(far_term)) far_values(panel, tiles, values.data());
+                                         values, has_parts});
+        if (tiles.largest_term > far_term<Scalar> && *std::min_element(row_terms, row_terms + panel_rows) < -far_term<Scalar>)
+            far_values(panel, tiles, values);
     }
+}
+
+template <class Scalar>
+void KernelProduct<Scalar>::look_up_parts(int64_t panel, const Tiles& tiles, Scalar* values) const {
+    const int32_t* codes = parts_.codes.data() + panel * panel_rows;
+    for (size_t k = 0; k < tiles.ids.size(); ++k) {
+        const Scalar* exponents = parts_.exponents.data() + parts_.codes[tiles.ids[k]] * parts_.n_codes;
+        for (int r = 0; r < panel_rows; ++r) values[k * panel_rows + r] = exponents[codes[r]];
+    }
+    std::fill(values + tiles.ids.size() * panel_rows, values + tiles.terms.size() * panel_rows, Scalar{0});
 }
 
 template <class Scalar>
@@ -71,17 +83,17 @@ void KernelProduct<Scalar>::far_values(int64_t panel, const Tiles& tiles, Scalar
     const Scalar* row_terms = rows_->terms() + panel * panel_rows;
     const int64_t d = rows_->n_features();
     for (size_t k = 0; k < tiles.ids.size(); ++k) {
-        if (-tiles.terms[k] < static_cast<Scalar>(far_term)) continue;
+        if (-tiles.terms[k] < far_term<Scalar>) continue;
         const Scalar* point = tiles.values.data() + k / tile_points<Scalar> * tile_points<Scalar> * d + k % tile_points<Scalar>;
         for (int r = 0; r < panel_rows; ++r) {
-            if (-row_terms[r] < static_cast<Scalar>(far_term)) continue;
+            if (-row_terms[r] < far_term<Scalar>) continue;
             const Scalar* row = rows_->panel(panel) + r;
-            double distance2 = 0.0;
+            double exponent = parts_.codes.empty() ? 0.0 : static_cast<double>(parts_.exponents[parts_.codes[tiles.ids[k]] * parts_.n_codes + parts_.codes[panel * panel_rows + r]]);
             for (int64_t f = 0; f < d; ++f) {
                 const double difference = static_cast<double>(row[f * panel_rows]) - static_cast<double>(point[f * tile_points<Scalar>]);
-                distance2 += difference * difference;
+                exponent -= 0.5 * difference * difference;
             }
-            values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(-0.5 * distance2, -115.0)));
+            values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(exponent, sizeof(Scalar) == sizeof(float) ? -115.0 : -1000.0)));
         }
     }
 }
@@ -121,6 +133,7 @@ void KernelProduct<Scalar>::add_block(const PointCoefficients& coefficients, siz
         const auto mine = coefficients.values.subspan(coefficients.starts[point.number], coefficients.starts[point.number + 1] - coefficients.starts[point.number]);
         single.push_back(static_cast<Scalar>(std::accumulate(mine.begin(), mine.end(), 0.0)));
     }
+    const bool keeps = std::any_of(made.begin(), made.end(), [](const Made& point) { return point.column != nullptr; });
     const Tiles tiles = tiles_of(ids);
     const int64_t n = n_rows();
     struct Memory {
@@ -139,17 +152,20 @@ void KernelProduct<Scalar>::add_block(const PointCoefficients& coefficients, siz
         std::vector<Scalar>& sums = memories[thread].sums;
         sums.assign(static_cast<size_t>(stride) * chunk_rows, Scalar{0});
         for (const Kept& point : kept) add_column(point.number, point.column + begin, length, sums.data());
+        // The values of all panels, where some columns are kept: these are written a stretch at a time, not panel by panel.
+        std::vector<Scalar>& values = memories[thread].values;
+        const int64_t panel_length = static_cast<int64_t>(tiles.terms.size()) * panel_rows;
+        values.resize(panel_length * (keeps ? chunk_panels : 1));
         for (int64_t r = 0; r < length && !made.empty(); r += panel_rows) {
-            std::vector<Scalar>& values = memories[thread].values;
-            panel_values((begin + r) / panel_rows, tiles, values);
-            const int64_t width = std::min<int64_t>(panel_rows, length - r);
-            if (stride == 1) add_panels(single, values.data(), sums.data() + r);
-            for (size_t k = 0; k < made.size(); ++k) {
-                const Scalar* column = values.data() + k * panel_rows;
-                if (stride > 1) add_column(made[k].number, column, panel_rows, sums.data() + r);
-                if (made[k].column) std::copy_n(column, width, made[k].column + begin + r);
-            }
+            Scalar* here = values.data() + (keeps ? r / panel_rows * panel_length : 0);
+            panel_values((begin + r) / panel_rows, tiles, here);
+            if (stride == 1) add_panels(single, here, sums.data() + r);
+            for (size_t k = 0; stride > 1 && k < made.size(); ++k) add_column(made[k].number, here + k * panel_rows, panel_rows, sums.data() + r);
         }
+        for (size_t k = 0; keeps && k < made.size(); ++k)
+            for (int64_t r = 0; made[k].column && r < length; r += panel_rows)
+                std::copy_n(values.data() + r / panel_rows * panel_length + k * panel_rows, std::min<int64_t>(panel_rows, length - r),
+                            made[k].column + begin + r);
         for (int64_t r = 0; r < length; ++r)
             for (int label = 0; label < stride; ++label)
                 out[(begin + r) * stride + label] += static_cast<double>(sums[static_cast<size_t>(label) * chunk_rows + r]);
@@ -173,7 +189,8 @@ void KernelProduct<Scalar>::matrix(std::span<const int64_t> points, int64_t firs
         const int64_t first_panel = first / panel_rows, end_panel = (end + panel_rows - 1) / panel_rows;
         for_each_chunk(end_panel - first_panel, workers, [&](int64_t chunk, int thread) {
             const int64_t panel = first_panel + chunk;
-            panel_values(panel, tiles, memories[thread]);
+            memories[thread].resize(tiles.terms.size() * panel_rows);
+            panel_values(panel, tiles, memories[thread].data());
             for (int64_t row = std::max(panel * panel_rows, first); row < std::min((panel + 1) * panel_rows, end); ++row)
                 for (size_t k = 0; k < tiles.ids.size(); ++k)
                     out[static_cast<size_t>(row - first) * width + begin + k] = memories[thread][k * panel_rows + row % panel_rows];

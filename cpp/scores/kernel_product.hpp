@@ -20,13 +20,24 @@ struct PointCoefficients {
     std::span<const double> values;
 };
 
+// Features that take few values together, such as one-hot columns, as one number per row: their share of the exponent of the RBF
+// kernel, base 2, is looked up.
+template <class Scalar>
+struct RepeatedParts {
+    std::vector<int32_t> codes;     // of rows in whole panels; empty: there are none
+    std::vector<Scalar> exponents;  // codes × codes
+    int64_t n_codes = 0;
+};
+
 template <class Scalar>
 class KernelProduct {
   public:
     using Points = KernelPoints<Scalar>;
     // Rows and points are laid out for the same function, and either both are sparse or none is.
-    KernelProduct(std::shared_ptr<const Points> rows, std::shared_ptr<const Points> points, KernelFunction function, double cache_bytes)
-        : rows_(std::move(rows)), points_(std::move(points)), function_(function), cache_(rows_->size(), cache_bytes) {}
+    // Parts are given only where the points are the rows.
+    KernelProduct(std::shared_ptr<const Points> rows, std::shared_ptr<const Points> points, KernelFunction function, double cache_bytes,
+                  RepeatedParts<Scalar> parts = {})
+        : rows_(std::move(rows)), points_(std::move(points)), function_(function), cache_(rows_->size(), cache_bytes), parts_(std::move(parts)) {}
 
     int64_t n_rows() const { return rows_->size(); }
     int64_t n_points() const { return points_->size(); }
@@ -47,14 +58,16 @@ class KernelProduct {
     };
     Tiles tiles_of(std::span<const int64_t> ids) const;
     // values[k * panel_rows + r] = K(row r of the panel, point k), all places of the tiles.
-    void panel_values(int64_t panel, const Tiles& tiles, std::vector<Scalar>& values) const;
+    void panel_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
     void sparse_panel_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
+    void look_up_parts(int64_t panel, const Tiles& tiles, Scalar* values) const;
     void far_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
     void add_block(const PointCoefficients& coefficients, size_t first, size_t end, int stride, double* out, const Workers& workers);
 
     std::shared_ptr<const Points> rows_, points_;
     KernelFunction function_;
     ColumnCache<Scalar> cache_;
+    RepeatedParts<Scalar> parts_;
     int64_t n_computed_ = 0;
 };
 

@@ -180,9 +180,12 @@ void sum_products(const KernelTask<Scalar>& task) {
     for (int64_t tile = 0; tile < task.n_tiles; ++tile) {
         const Scalar* points = task.points + tile * n_points * task.n_features;
         L sum[n_points][L::per_panel];
+        Scalar* values = task.values + tile * n_points * panel_rows;
         for (int p = 0; p < n_points; ++p)
-            for (int k = 0; k < L::per_panel; ++k)
+            for (int k = 0; k < L::per_panel; ++k) {
                 sum[p][k] = L::all(task.point_terms[tile * n_points + p]) + L::load(task.row_terms + k * L::width);
+                if (task.adds) sum[p][k] = sum[p][k] + L::load(values + p * panel_rows + k * L::width);
+            }
         for (int64_t f = 0; f < task.n_features; ++f) {
             L x[L::per_panel];
             for (int k = 0; k < L::per_panel; ++k) x[k] = L::load(task.rows + f * panel_rows + k * L::width);
@@ -192,7 +195,7 @@ void sum_products(const KernelTask<Scalar>& task) {
             }
         }
         for (int p = 0; p < n_points; ++p)
-            for (int k = 0; k < L::per_panel; ++k) sum[p][k].store(task.values + (tile * n_points + p) * panel_rows + k * L::width);
+            for (int k = 0; k < L::per_panel; ++k) sum[p][k].store(values + p * panel_rows + k * L::width);
     }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +15,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin._parameters import check_bool, is_number
+from maxmargin._parameters import check_bool, effective_n_jobs, is_number
 from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, is_sparse
+from maxmargin.estimators._kernels import (
+    abilities_with,
+    chosen_kernel,
+    expansion_from,
+    expansion_state,
+    refuse_stream,
+)
 from maxmargin.estimators._streams import check_same_classes, known_codes, online_only
+from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import LinearModel, check_sample_weight
 from maxmargin.problem import FloatArray
 from maxmargin.result import Solution
@@ -26,11 +35,12 @@ _LARGEST_CONSTANT = 1e100
 
 
 class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[misc]
-    """A classifier whose scores are ``X @ coef_.T + intercept_``; subclasses name the model."""
+    """A classifier whose scores are ``X @ coef_.T + intercept_`` or a kernel expansion; subclasses name the model."""
 
     classes_: NDArray[Any]
     coef_: FloatArray
     intercept_: FloatArray
+    expansion_: Expansion
     n_features_in_: int
 
     def __init__(
@@ -43,6 +53,14 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         class_weight: Mapping[Any, float] | str | None = None,
+        kernel: Any = "linear",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        kernel_approximation: str | None = None,
+        n_components: int = 100,
+        basis: str = "random",
+        kernel_cache: float = 1000.0,
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int | None = 10_000,
@@ -71,9 +89,19 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_approximation = kernel_approximation
+        self.n_components = n_components
+        self.basis = basis
+        self.kernel_cache = kernel_cache
 
     @abstractmethod
-    def _encode(self, classes: NDArray[Any], codes: NDArray[np.int32]) -> tuple[LinearModel, NDArray[np.int32]]:
+    def _encode(
+        self, classes: NDArray[Any], codes: NDArray[np.int32], kernel: Kernel | LowRank | None
+    ) -> tuple[LinearModel, NDArray[np.int32]]:
         """Return the model for these classes, and the targets as it takes them."""
 
     @abstractmethod
@@ -99,18 +127,23 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         return self._fit(self._prepare(X, y, sample_weight))
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Training:
-        self._check_parameters(LinearModel.abilities)
+        self._check_constant()
+        kernel = chosen_kernel(self, self.intercept_scaling**2 if self.fit_intercept else 0.0)
+        self._check_parameters(abilities_with(kernel))
         X, y = self._validated(X, y, reset=True)
         classes, inverse = _unique(y)
         codes = inverse.astype(np.int32)
         self._check_number_of_classes(y, classes)
         weights = self._example_weights(check_sample_weight(sample_weight, len(codes)), classes, codes)
-        model, targets = self._encode(classes, codes)
+        model, targets = self._encode(classes, codes, kernel)
 
         def finish(fitted: LinearClassifier, solution: Solution) -> None:
-            fitted._set_fitted(classes, model.blocks(solution.w)["coef"], X.shape[1])
+            if solution.expansion is not None:
+                fitted._set_expansion(classes, solution.expansion.pruned())
+            else:
+                fitted._set_fitted(classes, model.blocks(solution.w)["coef"], X.shape[1])
 
-        return Training(model, self._rows(X), targets, weights, finish)
+        return Training(model, self._rows(X) if kernel is None else X, targets, weights, finish)
 
     @online_only
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -134,6 +167,8 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         -------
         self
         """
+        self._check_constant()
+        refuse_stream(chosen_kernel(self))
         solver = self._check_parameters(LinearModel.abilities)
         is_first = self._stream is None
         if classes is None and not hasattr(self, "classes_"):
@@ -147,19 +182,22 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         self._check_number_of_classes(known, known)
         codes = known_codes(y, known)
         weights = self._example_weights(check_sample_weight(sample_weight, len(codes)), known, codes)
-        model, targets = self._encode(known, codes)
+        model, targets = self._encode(known, codes, None)
         w = self._learn(solver, model.bind(self._rows(X), targets, sample_weight=weights))
         self._set_fitted(known, model.blocks(w)["coef"], X.shape[1])
         return self
 
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
-        """Return checked data, after checking the parameters of the constant column."""
+    def _check_constant(self) -> None:
+        """Check the parameters of the constant column."""
         check_bool("fit_intercept", self.fit_intercept)
         if not is_number(self.intercept_scaling) or not 0 < self.intercept_scaling <= _LARGEST_CONSTANT:
             raise ValueError(
                 f"intercept_scaling must be a positive number of at most {_LARGEST_CONSTANT:g}, found "
                 f"{self.intercept_scaling!r}."
             )
+
+    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
+        """Return checked data."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
         with _unsortable():
             check_classification_targets(y)
@@ -173,8 +211,18 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
     def _rows(self, X: Any) -> Any:
         return _with_constant(X, self.intercept_scaling) if self.fit_intercept else X
 
+    def _set_expansion(self, classes: NDArray[Any], expansion: Expansion) -> None:
+        self.classes_ = classes
+        if len(expansion.coef) == 2:
+            coef, intercept = expansion.coef, expansion.intercept
+            expansion = replace(expansion, coef=coef[1:] - coef[:1], intercept=intercept[1:] - intercept[:1]).pruned()
+        self.expansion_ = expansion
+        self.intercept_ = expansion.intercept
+        self.__dict__.pop("coef_", None)
+
     def _set_fitted(self, classes: NDArray[Any], coef: FloatArray, n_features: int) -> None:
         self.classes_ = classes
+        self.__dict__.pop("expansion_", None)
         if len(coef) == 2:
             # Two classes have one score, as everywhere in scikit-learn.
             coef = coef[1:] - coef[:1]
@@ -196,7 +244,10 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = np.asarray(X @ self.coef_.T + self.intercept_)
+            if hasattr(self, "expansion_"):
+                scores = self.expansion_.scores(X, effective_n_jobs(self.n_jobs))
+            else:
+                scores = np.asarray(X @ self.coef_.T + self.intercept_)
         if not np.all(np.isfinite(scores)):
             row = int(np.argmax(~np.isfinite(scores).all(axis=1)))
             raise ValueError(
@@ -248,24 +299,29 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
 
     def _fitted_state(self) -> dict[str, Any]:
         check_is_fitted(self)
-        state = {"classes": self.classes_, "coef": self.coef_, "intercept": self.intercept_}
+        if hasattr(self, "expansion_"):
+            state = {
+                "classes": self.classes_,
+                "n_features": self.n_features_in_,
+                "expansion": expansion_state(self.expansion_),
+            }
+        else:
+            state = {"classes": self.classes_, "coef": self.coef_, "intercept": self.intercept_}
         names = getattr(self, "feature_names_in_", None)
         return state if names is None else {**state, "feature_names_in": names}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.classes_, self.coef_, self.intercept_ = state["classes"], state["coef"], state["intercept"]
+        self.classes_ = state["classes"]
         if self.classes_.ndim != 1 or len(self.classes_) < 2:
             raise ValueError(f"its classes have the shape {self.classes_.shape}")
         self._check_classes(self.classes_, self.classes_)
-        if self.coef_.dtype != np.float64 or self.intercept_.dtype != np.float64:
-            raise ValueError("its weights are not float64")
         n_scores = 1 if len(self.classes_) == 2 else len(self.classes_)
-        if self.coef_.ndim != 2 or len(self.coef_) != n_scores or self.intercept_.shape != (n_scores,):
-            raise ValueError(
-                f"its weights have shapes {self.coef_.shape} and {self.intercept_.shape}, which do not fit "
-                f"{len(self.classes_)} classes"
-            )
-        self.n_features_in_ = self.coef_.shape[1]
+        if "expansion" in state:
+            self.n_features_in_ = int(state["n_features"])
+            self.expansion_ = expansion_from(state["expansion"], n_scores, self.n_features_in_)
+            self.intercept_ = self.expansion_.intercept
+        else:
+            self._restore_weights(state["coef"], state["intercept"], n_scores)
         if "feature_names_in" in state:
             self.feature_names_in_ = state["feature_names_in"]
             if self.feature_names_in_.shape != (self.n_features_in_,):
@@ -273,9 +329,21 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
                     f"it names {self.feature_names_in_.size} features and has weights for {self.n_features_in_}"
                 )
 
+    def _restore_weights(self, coef: FloatArray, intercept: FloatArray, n_scores: int) -> None:
+        self.coef_, self.intercept_ = coef, intercept
+        if self.coef_.dtype != np.float64 or self.intercept_.dtype != np.float64:
+            raise ValueError("its weights are not float64")
+        if self.coef_.ndim != 2 or len(self.coef_) != n_scores or self.intercept_.shape != (n_scores,):
+            raise ValueError(
+                f"its weights have shapes {self.coef_.shape} and {self.intercept_.shape}, which do not fit "
+                f"{len(self.classes_)} classes"
+            )
+        self.n_features_in_ = self.coef_.shape[1]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
 

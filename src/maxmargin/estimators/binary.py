@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from maxmargin.estimators._base import loss_matrix, storable
 from maxmargin.estimators._linear import LinearClassifier
+from maxmargin.kernels import Kernel, LowRank
 from maxmargin.models._linear import LinearModel
 from maxmargin.models.binary import Binary
 
@@ -44,6 +45,23 @@ class BinarySVM(LinearClassifier):
         The value in that column; a large one regularises the intercept less.
     class_weight : dict, "balanced" or None, default None
         Multiplies the sample weights of each class. "balanced" gives all classes the same total weight.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default "linear"
+        What scores are made of; see :class:`maxmargin.Kernel`. With "precomputed", X holds the kernel of its rows with those of
+        training.
+    gamma : {"scale", "auto"} or float, default "scale"
+        γ of "rbf", "poly" and "sigmoid".
+    degree : int, default 3
+        Of "poly".
+    coef0 : float, default 0.0
+        Of "poly" and "sigmoid".
+    kernel_approximation : None or "low-rank", default None
+        None is the kernel itself; "low-rank" projects it on the span of ``n_components`` training rows, and every solver runs.
+    n_components : int, default 100
+        How many rows that are.
+    basis : {"random", "k-means", "pivoted"}, default "random"
+        How they are chosen.
+    kernel_cache : float, default 1000.0
+        MB for columns of the kernel matrix that training may need again.
     solver : str, default "auto"
         The algorithm; see :func:`maxmargin.train`.
     tol : float, default 1e-3
@@ -70,6 +88,8 @@ class BinarySVM(LinearClassifier):
         w.
     intercept_ : ndarray of shape (1,)
         b; 0 without ``fit_intercept``.
+    expansion_ : Expansion
+        With a kernel: basis points and their coefficients. There is no ``coef_`` then.
     classes_ : ndarray of shape (2,)
         The labels; a positive score means the second.
     certificate_ : Certificate
@@ -107,8 +127,10 @@ class BinarySVM(LinearClassifier):
                 f"{len(classes)} classes, for which MulticlassSVM is made."
             )
 
-    def _encode(self, classes: NDArray[Any], codes: NDArray[np.int32]) -> tuple[LinearModel, NDArray[np.int32]]:
-        return Binary(cost=loss_matrix(self.cost, "zero-one", classes)), 2 * codes - 1
+    def _encode(
+        self, classes: NDArray[Any], codes: NDArray[np.int32], kernel: Kernel | LowRank | None
+    ) -> tuple[LinearModel, NDArray[np.int32]]:
+        return Binary(cost=loss_matrix(self.cost, "zero-one", classes), kernel=kernel), 2 * codes - 1
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, loss_table, storable
+from maxmargin.estimators._kernels import (
+    abilities_with,
+    chosen_kernel,
+    expansion_from,
+    expansion_state,
+    refuse_stream,
+)
 from maxmargin.estimators._sequence_data import (
     check_hashable,
     check_legal,
@@ -24,6 +31,7 @@ from maxmargin.estimators._sequence_data import (
 )
 from maxmargin.estimators._streams import check_same_classes, online_only
 from maxmargin.estimators._vocabulary import Vocabulary
+from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models import Chain, Sequences
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray
@@ -61,6 +69,22 @@ class ChainSVM(MaxMarginEstimator):
     forbidden : iterable of (from, to), default None
         Pairs of labels that never follow each other, in training or prediction. Labels that ``y`` does not contain are
         ignored.
+    kernel : {"linear", "poly", "rbf", "sigmoid"} or callable, default "linear"
+        What the scores of tokens are made of; see :class:`maxmargin.Kernel`. Transitions have plain weights.
+    gamma : {"scale", "auto"} or float, default "scale"
+        γ of "rbf", "poly" and "sigmoid".
+    degree : int, default 3
+        Of "poly".
+    coef0 : float, default 0.0
+        Of "poly" and "sigmoid".
+    kernel_approximation : None or "low-rank", default None
+        None is the kernel itself; "low-rank" projects it on the span of ``n_components`` training rows, and every solver runs.
+    n_components : int, default 100
+        How many rows that are.
+    basis : {"random", "k-means", "pivoted"}, default "random"
+        How they are chosen.
+    kernel_cache : float, default 1000.0
+        MB for columns of the kernel matrix that training may need again.
     solver : str, default "auto"
         The algorithm; see :func:`maxmargin.train`.
     tol : float, default 1e-3
@@ -89,6 +113,8 @@ class ChainSVM(MaxMarginEstimator):
         T, from × to.
     start_, stop_ : ndarray of shape (n_labels,)
         a and b; 0 without ``ends``.
+    expansion_ : Expansion
+        With a kernel: basis tokens and their coefficients. There is no ``coef_`` then.
     classes_ : ndarray of shape (n_labels,)
         The labels, sorted where they can be.
     feature_names_ : list of str
@@ -132,7 +158,7 @@ class ChainSVM(MaxMarginEstimator):
 
     # The weights in the model's own layout; coef_ and its siblings are views of them.
     _model: Chain
-    _w: FloatArray
+    _w: FloatArray | Expansion
     _vocabulary: Vocabulary | None
 
     def __init__(
@@ -144,6 +170,14 @@ class ChainSVM(MaxMarginEstimator):
         cost: Any = None,
         ends: bool = False,
         forbidden: Iterable[tuple[Hashable, Hashable]] | None = None,
+        kernel: Any = "linear",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        kernel_approximation: str | None = None,
+        n_components: int = 100,
+        basis: str = "random",
+        kernel_cache: float = 1000.0,
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int | None = 10_000,
@@ -171,6 +205,14 @@ class ChainSVM(MaxMarginEstimator):
         self.cost = cost
         self.ends = ends
         self.forbidden = forbidden
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_approximation = kernel_approximation
+        self.n_components = n_components
+        self.basis = basis
+        self.kernel_cache = kernel_cache
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, token_weight: Sequence[ArrayLike] | None = None
@@ -197,16 +239,19 @@ class ChainSVM(MaxMarginEstimator):
     def _prepare(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, token_weight: Sequence[ArrayLike] | None = None
     ) -> Training:
-        self._check_parameters(Chain.abilities)
+        kernel = chosen_kernel(self)
+        if self.kernel == "precomputed":
+            raise ValueError("kernel='precomputed' has no rows of sequences: give ChainSVM the kernel as a function.")
+        self._check_parameters(abilities_with(kernel))
         data, vocabulary = read_sequences(X)
         classes, codes = encode_labels(flatten_labels(y, data), data)
-        model = self._checked_model(classes, codes, data, token_weight)
+        model = self._checked_model(classes, codes, data, token_weight, kernel)
         weights = check_sample_weight(sample_weight, len(data))
         n_features = data.rows.shape[1]
 
         def finish(fitted: ChainSVM, solution: Solution) -> None:
             fitted._set_fitted(classes, model.forbidden, vocabulary, n_features, model.ends)
-            fitted._w = solution.w
+            fitted._w = solution.w if solution.expansion is None else solution.expansion.pruned()
 
         return Training(model, data, np.split(codes, data.offsets[1:-1]), weights, finish)
 
@@ -242,6 +287,7 @@ class ChainSVM(MaxMarginEstimator):
         -------
         self
         """
+        refuse_stream(chosen_kernel(self))
         solver = self._check_parameters(Chain.abilities)
         is_first = self._stream is None
         if classes is None and not hasattr(self, "classes_"):
@@ -255,7 +301,7 @@ class ChainSVM(MaxMarginEstimator):
         if classes is not None:
             check_same_classes(list(classes), known)
         codes = encode_known_labels(flatten_labels(y, data), known, data)
-        model = self._checked_model(known, codes, data, token_weight)
+        model = self._checked_model(known, codes, data, token_weight, None)
         weights = check_sample_weight(sample_weight, len(data))
         w = self._learn(solver, model.bind(data, np.split(codes, data.offsets[1:-1]), sample_weight=weights))
         self._set_fitted(known, model.forbidden, vocabulary, data.rows.shape[1], bool(self.ends))
@@ -268,6 +314,7 @@ class ChainSVM(MaxMarginEstimator):
         codes: NDArray[np.int32],
         data: Sequences,
         token_weight: Sequence[ArrayLike] | None,
+        kernel: Kernel | LowRank | None,
     ) -> Chain:
         """Return the model for training, after checking that it allows the true labels."""
         forbidden = self._forbidden_codes(classes)
@@ -278,6 +325,7 @@ class ChainSVM(MaxMarginEstimator):
             cost=loss_table(self.cost, "hamming", classes),
             token_weight=checked_token_weight(token_weight, data),
             forbidden=forbidden,
+            kernel=kernel,
         )
 
     def _set_fitted(
@@ -322,8 +370,24 @@ class ChainSVM(MaxMarginEstimator):
     def _block(self, name: str) -> FloatArray:
         if "_w" not in vars(self):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}_': call fit first.")
-        blocks = self._model.blocks(self._w)
+        if isinstance(self._w, Expansion):
+            if name == "coef":
+                raise AttributeError(
+                    f"with kernel={self.kernel!r} there is no coef_: expansion_ has the scores' coefficients."
+                )
+            blocks = self._model.table(self._w.table)
+        else:
+            blocks = self._model.blocks(self._w)
         return blocks[name] if name in blocks else np.zeros(len(self.classes_))
+
+    @property
+    def expansion_(self) -> Expansion:
+        """With a kernel, basis tokens and their coefficients."""
+        if not isinstance(vars(self).get("_w"), Expansion):
+            raise AttributeError(
+                f"'{type(self).__name__}' object has no attribute 'expansion_': it has one with a kernel, after fit."
+            )
+        return cast(Expansion, self._w)
 
     def predict(self, X: Any) -> list[list[Any]]:
         """Return the labels with the highest score for each sequence.
@@ -425,26 +489,35 @@ class ChainSVM(MaxMarginEstimator):
 
     def _fitted_state(self) -> dict[str, Any]:
         check_is_fitted(self)
-        # Without the padding of the core's layout, which may change.
-        blocks = {name: np.ascontiguousarray(block) for name, block in self._model.blocks(self._w).items()}
-        return {
+        state = {
             "classes": self.classes_,
             "ends": self._model.ends,
             "forbidden": None if self._model.forbidden is None else [list(pair) for pair in self._model.forbidden],
-            "blocks": blocks,
             "feature_names": None if self._vocabulary is None else self._vocabulary.names,
         }
+        if isinstance(self._w, Expansion):
+            return {**state, "n_features": self.n_features_in_, "expansion": expansion_state(self._w)}
+        # Without the padding of the core's layout, which may change.
+        blocks = self._model.blocks(self._w).items()
+        return {**state, "blocks": {name: np.ascontiguousarray(block) for name, block in blocks}}
 
     def _restore(self, state: dict[str, Any]) -> None:
-        blocks, names, forbidden = state["blocks"], state["feature_names"], state["forbidden"]
+        blocks = None if "expansion" in state else state["blocks"]
+        names, forbidden = state["feature_names"], state["forbidden"]
         k = len(state["classes"])
-        d = blocks["coef"].shape[1]
+        d = int(state["n_features"]) if blocks is None else blocks["coef"].shape[1]
         if names is not None and len(names) != d:
             raise ValueError(f"it names {len(names)} features and has weights for {d}")
         pairs = None if forbidden is None else [(int(before), int(after)) for before, after in forbidden]
         if any(not 0 <= label < k for pair in pairs or [] for label in pair):
             raise ValueError("it forbids transitions between labels that it does not have")
         self._set_fitted(state["classes"], pairs, None if names is None else Vocabulary(names), d, bool(state["ends"]))
+        if blocks is None:
+            self._w = expansion_from(state["expansion"], k, d)
+            n_table = sum(int(np.prod(shape)) for shape in self._model.table_blocks.values())
+            if self._w.table.shape != (n_table,):
+                raise ValueError(f"it has {self._w.table.size} weights of transitions, expected {n_table}")
+            return
         expected = {"coef": (k, d), **self._model.table_blocks}
         found = {name: block.shape for name, block in blocks.items()}
         if found != expected or any(block.dtype != np.float64 for block in blocks.values()):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from maxmargin.estimators._base import loss_matrix, storable
 from maxmargin.estimators._linear import LinearClassifier
+from maxmargin.kernels import Kernel, LowRank
 from maxmargin.models._linear import LinearModel
 from maxmargin.models.multiclass import Multiclass
 
@@ -43,6 +44,23 @@ class MulticlassSVM(LinearClassifier):
         The value in that column; a large one regularises the intercepts less.
     class_weight : dict, "balanced" or None, default None
         Multiplies the sample weights of each class. "balanced" gives all classes the same total weight.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default "linear"
+        What scores are made of; see :class:`maxmargin.Kernel`. With "precomputed", X holds the kernel of its rows with those of
+        training.
+    gamma : {"scale", "auto"} or float, default "scale"
+        γ of "rbf", "poly" and "sigmoid".
+    degree : int, default 3
+        Of "poly".
+    coef0 : float, default 0.0
+        Of "poly" and "sigmoid".
+    kernel_approximation : None or "low-rank", default None
+        None is the kernel itself; "low-rank" projects it on the span of ``n_components`` training rows, and every solver runs.
+    n_components : int, default 100
+        How many rows that are.
+    basis : {"random", "k-means", "pivoted"}, default "random"
+        How they are chosen.
+    kernel_cache : float, default 1000.0
+        MB for columns of the kernel matrix that training may need again.
     solver : str, default "auto"
         The algorithm; see :func:`maxmargin.train`.
     tol : float, default 1e-3
@@ -69,6 +87,8 @@ class MulticlassSVM(LinearClassifier):
         w; for two classes the weights of the second less those of the first.
     intercept_ : ndarray of shape (n_classes,), or (1,) for two classes
         0 without ``fit_intercept``.
+    expansion_ : Expansion
+        With a kernel: basis points and their coefficients. There is no ``coef_`` then.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     certificate_ : Certificate
@@ -102,5 +122,7 @@ class MulticlassSVM(LinearClassifier):
     def _check_classes(self, y: NDArray[Any], classes: NDArray[Any]) -> None:
         """Any number of classes will do."""
 
-    def _encode(self, classes: NDArray[Any], codes: NDArray[np.int32]) -> tuple[LinearModel, NDArray[np.int32]]:
-        return Multiclass(len(classes), cost=loss_matrix(self.cost, "zero-one", classes)), codes
+    def _encode(
+        self, classes: NDArray[Any], codes: NDArray[np.int32], kernel: Kernel | LowRank | None
+    ) -> tuple[LinearModel, NDArray[np.int32]]:
+        return Multiclass(len(classes), cost=loss_matrix(self.cost, "zero-one", classes), kernel=kernel), codes

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin._feature_rows import as_features, core_features
+from maxmargin.kernels._repeated_parts import repeated_parts
 from maxmargin.kernels.kernel import Kernel
 
 FloatArray = NDArray[np.float64]
@@ -59,16 +60,29 @@ class NativeProduct:
     def __init__(
         self, kernel: Kernel, rows: Any, points: Any = None, *, is_single: bool, cache_bytes: float = 0.0
     ) -> None:
+        self.n_rows: int = rows.shape[0]
+        parts = repeated_parts(rows) if kernel.name == "rbf" and points is None else None
+        if parts is not None:
+            rows = parts.rest
         own, other = core_features(rows), None if points is None else core_features(points)
         is_sparse: bool = sp.issparse(rows)
         # Distances do not change when all points move: near their centre they keep most digits.
         centre = None if is_sparse or kernel.name != "rbf" else _centre(rows if points is None else points)
         assert isinstance(kernel.name, str)
         self._product = _core.KernelProduct(
-            own, other, kernel.name, float(kernel.gamma), kernel.coef0, kernel.degree, centre, is_single, cache_bytes
+            own,
+            other,
+            kernel.name,
+            float(kernel.gamma),
+            kernel.coef0,
+            kernel.degree,
+            centre,
+            is_single,
+            cache_bytes,
+            None if parts is None else parts.codes,
+            None if parts is None else parts.distances2,
         )
         self._constant = kernel.constant
-        self.n_rows = rows.shape[0]
 
     @property
     def n_computed(self) -> int:

@@ -93,10 +93,14 @@ class LinearModel(ABC):
         """
         stride = _core.padded_labels(self._rows)
         start = self.n_features * stride
-        parts = {"coef": w[:start].reshape(self.n_features, stride)[:, : self._rows].T}
+        return {"coef": w[:start].reshape(self.n_features, stride)[:, : self._rows].T, **self.table(w[start:])}
+
+    def table(self, weights: FloatArray) -> dict[str, NDArray[np.float64]]:
+        """Name the parts of the weights that no feature has, as views."""
+        parts, start = {}, 0
         for name, shape in self.table_blocks.items():
             end = start + int(np.prod(shape))
-            parts[name] = w[start:end].reshape(shape)
+            parts[name] = weights[start:end].reshape(shape)
             start = end
         return parts
 

@@ -1,0 +1,113 @@
+"""Kernels of estimators: from parameters to what a model takes, and expansions in model files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.kernels import Expansion, Kernel, LowRank
+from maxmargin.models._linear import LinearModel
+
+
+def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | None:
+    """Return what the estimator's parameters mean to a model; None for plain linear scores.
+
+    Parameters
+    ----------
+    estimator : object
+        With the parameters ``kernel``, ``gamma`` and their like.
+    constant : float
+        What every kernel value has added, in place of an intercept.
+    """
+    kernel = Kernel(
+        estimator.kernel,
+        estimator.gamma,
+        estimator.degree,
+        estimator.coef0,
+        constant=constant,
+        cache=estimator.kernel_cache,
+    )
+    approximation = estimator.kernel_approximation
+    if approximation not in (None, "low-rank"):
+        raise ValueError(f"kernel_approximation must be None or 'low-rank', found {approximation!r}.")
+    if approximation is None:
+        return None if kernel.name == "linear" else kernel
+    seed = estimator.random_state if isinstance(estimator.random_state, (int, np.integer)) else 0
+    return LowRank(kernel, estimator.n_components, estimator.basis, int(seed))
+
+
+def abilities_with(kernel: Kernel | LowRank | None) -> frozenset[str]:
+    """Return what models with this kernel can do."""
+    return LinearModel.abilities - ({"vectors"} if isinstance(kernel, Kernel) else set())
+
+
+def refuse_stream(kernel: Kernel | LowRank | None) -> None:
+    """Refuse to learn from a stream with a kernel: its basis would have to be known beforehand."""
+    if kernel is not None:
+        raise ValueError(
+            "partial_fit needs kernel='linear': a kernel's basis points are chosen from all examples. (Fit a map such as "
+            "sklearn.kernel_approximation.Nystroem beforehand, and give partial_fit its features.)"
+        )
+
+
+def expansion_state(expansion: Expansion) -> dict[str, Any]:
+    """Return an expansion as plain values and arrays."""
+    kernel = expansion.kernel
+    if callable(kernel.name):
+        raise ValueError("a kernel that is a function cannot be stored in a model file: pickle the estimator instead.")
+    basis = expansion.basis
+    is_sparse: bool = sp.issparse(basis)
+    rows: dict[str, Any] = {"basis": basis}
+    if is_sparse:
+        rows = {
+            "indptr": basis.indptr.astype(np.int64),
+            "indices": basis.indices.astype(np.int64),
+            "values": basis.data,
+            "shape": [int(length) for length in basis.shape],
+        }
+    return {
+        "kernel": [kernel.name, float(kernel.gamma), int(kernel.degree), float(kernel.coef0)],
+        "coef": expansion.coef,
+        "intercept": expansion.intercept,
+        "table": expansion.table,
+        **rows,
+    }
+
+
+def expansion_from(state: dict[str, Any], n_labels: int, n_features: int) -> Expansion:
+    """Take back what :func:`expansion_state` gave; raise ValueError or KeyError if it does not fit together."""
+    name, gamma, degree, coef0 = state["kernel"]
+    kernel = Kernel(name, gamma, degree, coef0)
+    basis: Any
+    if "basis" in state:
+        basis = state["basis"]
+    else:
+        basis = _checked_rows(state)
+    expansion = Expansion(kernel, basis, state["coef"], state["intercept"], state["table"])
+    parts = expansion.coef, expansion.intercept, expansion.table
+    if any(part.dtype != np.float64 or not np.all(np.isfinite(part)) for part in parts):
+        raise ValueError("its coefficients are not finite float64")
+    if expansion.coef.shape != (n_labels, basis.shape[0]) or expansion.intercept.shape != (n_labels,):
+        raise ValueError(
+            f"its coefficients have shapes {expansion.coef.shape} and {expansion.intercept.shape}, which do not fit {n_labels} "
+            f"scores over {basis.shape[0]} points"
+        )
+    wanted = 1 if kernel.name == "precomputed" else 2
+    if basis.ndim != wanted or basis.dtype.kind not in ("i" if wanted == 1 else "f"):
+        raise ValueError(f"its basis is an array of shape {basis.shape} and type {basis.dtype}")
+    fits = np.all((basis >= 0) & (basis < n_features)) if wanted == 1 else basis.shape[1] == n_features
+    if not fits:
+        raise ValueError(f"its basis of shape {basis.shape} does not fit {n_features} features")
+    return expansion
+
+
+def _checked_rows(state: dict[str, Any]) -> sp.csr_array:
+    """Return stored CSR arrays as a matrix that is safe to compute with."""
+    indptr, indices, values, shape = state["indptr"], state["indices"], state["values"], state["shape"]
+    n_rows, n_features = (int(length) for length in shape)
+    fits = len(indptr) == n_rows + 1 and len(indices) == len(values) and indptr[0] == 0 and indptr[-1] == len(values)
+    if not fits or np.any(np.diff(indptr) < 0) or np.any((indices < 0) | (indices >= n_features)):
+        raise ValueError("its sparse basis does not fit together")
+    return sp.csr_array((values, indices, indptr), shape=(n_rows, n_features))

@@ -1,0 +1,182 @@
+"""Estimators with kernels: fitted attributes, files, pickles, predictions, and what they refuse."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.svm import SVC
+
+import maxmargin as mm
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+X, y = load_iris(return_X_y=True)
+IS_SECOND = y == 1
+
+
+def fitted(kind="binary", **parameters):
+    parameters = {"kernel": "rbf", "gamma": 0.5, **parameters}
+    if kind == "binary":
+        return mm.BinarySVM(**parameters).fit(X, IS_SECOND)
+    if kind == "multiclass":
+        return mm.MulticlassSVM(**parameters).fit(X, y)
+    return mm.ChainSVM(**parameters).fit(sequences(X), sequences(y))
+
+
+def sequences(rows):
+    order = np.random.default_rng(0).permutation(len(rows))
+    return np.split(rows[order], 30)
+
+
+def scores(estimator, rows=X):
+    if isinstance(estimator, mm.ChainSVM):
+        return np.concatenate(estimator.decision_function(sequences(rows)))
+    return estimator.decision_function(rows)
+
+
+KINDS = ["binary", "multiclass", "chain"]
+
+
+@pytest.mark.parametrize("approximation", [None, "low-rank"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_and_pickles_keep_the_scores(kind, approximation, tmp_path):
+    estimator = fitted(kind, kernel_approximation=approximation, n_components=20)
+    estimator.save(tmp_path / "model.mm")
+    for again in (mm.load(tmp_path / "model.mm"), pickle.loads(pickle.dumps(estimator))):
+        assert np.array_equal(scores(again), scores(estimator))
+        assert again.get_params() == estimator.get_params()
+    with pytest.raises(AttributeError, match="coef_"):
+        estimator.coef_  # noqa: B018
+
+
+def test_sparse_bases_are_stored(tmp_path):
+    estimator = mm.BinarySVM(kernel="rbf", gamma=0.5).fit(sp.csr_array(X), IS_SECOND)
+    estimator.save(tmp_path / "model.mm")
+    again = mm.load(tmp_path / "model.mm")
+    assert sp.issparse(again.expansion_.basis)
+    assert np.array_equal(scores(again), scores(estimator))
+    assert np.allclose(scores(again), scores(fitted()), atol=1e-9)
+
+
+def test_a_function_cannot_be_stored(tmp_path):
+    estimator = fitted(kernel=rbf_kernel)
+    with pytest.raises(ValueError, match="pickle the estimator"):
+        estimator.save(tmp_path / "model.mm")
+
+
+def test_scores_are_near_those_of_svc():
+    # A large constant leaves SVC's free bias little to do.
+    ours = fitted(C=2.0, tol=1e-6, intercept_scaling=30.0)
+    theirs = SVC(C=2.0, gamma=0.5, tol=1e-6).fit(X, IS_SECOND)
+    assert np.abs(scores(ours) - theirs.decision_function(X)).max() < 0.02
+    assert ours.intercept_[0] == pytest.approx(theirs.intercept_[0], abs=0.02)
+
+
+def test_expansions_hold_no_idle_points():
+    estimator = fitted("multiclass")
+    assert np.all(np.any(estimator.expansion_.coef != 0.0, axis=0))
+    assert estimator.expansion_.size < len(X)
+    assert len(np.unique(estimator.expansion_.basis, axis=0)) == estimator.expansion_.size
+
+
+def test_two_classes_of_multiclass_have_one_score():
+    estimator = mm.MulticlassSVM(kernel="rbf", gamma=0.5).fit(X, IS_SECOND)
+    assert scores(estimator).shape == (150,)
+    assert estimator.score(X, IS_SECOND) > 0.9
+    assert np.array_equal(estimator.predict(X), scores(estimator) > 0)
+
+
+def test_precomputed_kernels():
+    K = rbf_kernel(X, gamma=0.5)
+    estimator = mm.BinarySVM(kernel="precomputed").fit(K, IS_SECOND)
+    assert np.allclose(estimator.decision_function(K[:7]), scores(fitted())[:7], atol=1e-9)
+    # scikit-learn cuts rows and columns of pairwise input.
+    assert cross_val_score(mm.BinarySVM(kernel="precomputed"), K, IS_SECOND, cv=3).mean() > 0.9
+
+
+def test_linear_low_rank_is_the_linear_model():
+    plain = mm.BinarySVM(tol=1e-7).fit(X, IS_SECOND)
+    ours = mm.BinarySVM(kernel="linear", kernel_approximation="low-rank", tol=1e-7).fit(X, IS_SECOND)
+    assert ours.expansion_.size == 4
+    assert ours.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-6)
+
+
+def test_fitting_again_leaves_nothing_of_the_last_kernel():
+    estimator = fitted()
+    estimator.set_params(kernel="linear").fit(X, IS_SECOND)
+    assert not hasattr(estimator, "expansion_")
+    assert estimator.coef_.shape == (1, 4)
+    estimator.set_params(kernel="rbf").fit(X, IS_SECOND)
+    assert not hasattr(estimator, "coef_")
+    assert estimator.expansion_.size
+
+
+def test_grid_search_over_gamma():
+    search = GridSearchCV(mm.MulticlassSVM(kernel="rbf"), {"gamma": [1e-4, 0.5]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"gamma": 0.5}
+    assert clone(search.best_estimator_).get_params() == search.best_estimator_.get_params()
+
+
+def test_warm_starts_and_paths():
+    estimator = fitted(warm_start=True, solver="one-slack", C=1.0)
+    first = estimator.n_iter_
+    assert estimator.fit(X, IS_SECOND).n_iter_ < first
+    path = mm.BinarySVM(kernel="rbf", gamma=0.5).path(X, IS_SECOND, Cs=[0.1, 1.0])
+    assert path[1].certificate_.primal == pytest.approx(fitted().certificate_.primal, rel=2e-3)
+
+
+def test_sample_weights_count_examples():
+    s = np.random.default_rng(0).integers(0, 3, len(X))
+    weighted = mm.BinarySVM(kernel="rbf", gamma=0.5, tol=1e-7).fit(X, IS_SECOND, sample_weight=s)
+    repeated = mm.BinarySVM(kernel="rbf", gamma=0.5, tol=1e-7).fit(np.repeat(X, s, axis=0), np.repeat(IS_SECOND, s))
+    assert weighted.certificate_.primal == pytest.approx(repeated.certificate_.primal, rel=1e-6)
+    assert np.abs(scores(weighted) - scores(repeated)).max() < 0.01
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"kernel": "gauss"}, "kernel must be one of"),
+        ({"gamma": -1.0}, "gamma must be"),
+        ({"degree": 0}, "degree must be"),
+        ({"coef0": "1"}, "coef0 must be"),
+        ({"kernel_approximation": "nystroem"}, "kernel_approximation must be"),
+        ({"kernel_approximation": "low-rank", "n_components": 0}, "n_components must be"),
+        ({"kernel_approximation": "low-rank", "basis": "first"}, "basis must be"),
+        ({"kernel_cache": -1}, "cache must be"),
+        ({"solver": "block-dual"}, "needs features as vectors"),
+    ],
+)
+def test_bad_parameters_are_named_before_any_work(kind, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(kind, **parameters)
+
+
+def test_streams_have_no_kernel():
+    with pytest.raises(ValueError, match="partial_fit needs kernel='linear'"):
+        mm.BinarySVM(kernel="rbf", kernel_approximation="low-rank", solver="perceptron", C=1.0).partial_fit(
+            X, IS_SECOND, classes=[False, True]
+        )
+
+
+def test_sequences_have_no_precomputed_kernel():
+    with pytest.raises(ValueError, match="precomputed"):
+        fitted("chain", kernel="precomputed")
+
+
+def test_chains_with_named_features(tmp_path):
+    words = [[["w=the"], ["w=dog"], ["w=barks"]], [["w=a"], ["w=cat"]], [["w=a"], ["w=dog"]]]
+    tags = [["DET", "NOUN", "VERB"], ["DET", "NOUN"], ["DET", "NOUN"]]
+    tagger = mm.ChainSVM(C=10.0, kernel="poly", degree=2, gamma=1.0, coef0=1.0).fit(words, tags)
+    assert tagger.predict(words) == tags
+    tagger.save(tmp_path / "tagger.mm")
+    assert mm.load(tmp_path / "tagger.mm").predict([[["w=a"], ["w=unseen"]]]) == tagger.predict(
+        [[["w=a"], ["w=unseen"]]]
+    )
+    assert tagger.transition_.shape == (3, 3)

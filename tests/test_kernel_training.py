@@ -1,0 +1,300 @@
+"""Training with kernels against an independent QP over all outputs, on features whose products are the kernel."""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+import reference
+import scipy.sparse as sp
+from native_models import native
+from reference_models import BinaryModel, ChainModel, MulticlassModel
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+
+import maxmargin as mm
+
+pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
+
+KERNELS = {
+    "rbf": mm.Kernel("rbf", 0.8),
+    "rbf with a constant": mm.Kernel("rbf", 0.8, constant=1.5),
+    "poly": mm.Kernel("poly", 0.5, 2, 1.0),
+    "linear": mm.Kernel("linear", 1.0),
+}
+
+
+def factor(K):
+    """Features whose products are K: the roots of its eigenvalues."""
+    values, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+class Case:
+    """One problem as the library has it, on the kernel, and as the reference has it, on features of the same products."""
+
+    def __init__(self, name, kernel, seed=0, n=None, with_weights=False):
+        rng = np.random.default_rng([seed, len(name)])
+        self.kernel, self.C = kernel, float(10.0 ** rng.uniform(-0.5, 0.7))
+        n_rows = n or {"binary": 25, "multiclass": 15, "chain": 18}[name]
+        rows = rng.normal(size=(n_rows, 2))
+        rows[3] = rows[1]  # equal rows have equal columns
+        features = factor(kernel(rows, rows))
+        if name == "binary":
+            y = np.where(rows[:, 0] * rows[:, 1] + 0.3 * rng.normal(size=n_rows) > 0, 1, -1)
+            self.model, self.native = BinaryModel(features, y), mm.models.Binary(kernel=kernel)
+            self.X, self.Y = rows, y
+        elif name == "multiclass":
+            y = rng.integers(3, size=n_rows)
+            cost = rng.uniform(0.5, 2.0, (3, 3)) * (1 - np.eye(3))
+            self.model = MulticlassModel(features, y, 3, cost=cost)
+            self.native, self.X, self.Y = mm.models.Multiclass(3, cost=cost, kernel=kernel), rows, y
+        else:
+            ends = [2, 3, 6, 9, 12, 15]
+            y = [tuple(part.tolist()) for part in np.split(rng.integers(3, size=n_rows), ends)]
+            self.model = ChainModel(np.split(features, ends), y, 3, start=True, stop=True)
+            self.native = mm.models.Chain(3, ends=True, kernel=kernel)
+            self.X, self.Y = np.split(rows, ends), y
+        self.sample_weight = None
+        if with_weights:
+            self.sample_weight = rng.uniform(0.0, 2.0, self.model.n_examples)
+            self.sample_weight[0] = 0.0
+
+    @functools.cache  # noqa: B019 - cases are few
+    def optimum(self, rescaling="margin"):
+        return reference.solve(reference.planes(self.model, rescaling), self.C, self.sample_weight)
+
+    def train(self, **options):
+        options = {"tol": 1e-8, "sample_weight": self.sample_weight, "random_state": 0, **options}
+        return mm.train(self.native, self.X, self.Y, self.C, **options)
+
+    def independent_primal(self, expansion, rescaling="margin"):
+        """P of an expansion, by enumeration of its scores."""
+        rows = self.X if not isinstance(self.X, list) else np.concatenate(self.X)
+        # In the reference's features φ: w = Σ_b coef_b φ(b), found from scores at the rows, which determine it.
+        features = self.model.X if not isinstance(self.model.X, list) else np.concatenate(self.model.X)
+        scores = expansion.scores(rows)
+        w = np.linalg.lstsq(features, scores, rcond=1e-10)[0].T.ravel()
+        if isinstance(self.model, BinaryModel):
+            w = w.ravel()
+        return reference.primal(
+            np.concatenate([w, expansion.table]), reference.planes(self.model, rescaling), self.C, self.sample_weight
+        )
+
+
+@pytest.mark.parametrize("stabilization", [None, "line-search"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", ["binary", "multiclass", "chain"])
+def test_exact_kernels_reach_the_reference(name, kernel, stabilization):
+    for seed in range(2):
+        case = Case(name, KERNELS[kernel], seed, with_weights=seed == 1)
+        best = case.optimum()
+        solution = case.train(solver="one-slack", solver_options={"stabilization": stabilization})
+        certificate = solution.certificate
+        assert certificate.converged
+        assert certificate.exact
+        assert certificate.primal == pytest.approx(best.objective, rel=1e-6)
+        for record in solution.history:
+            assert record["dual"] <= best.objective * (1 + 1e-9)
+            assert record["primal"] >= best.lower_bound * (1 - 1e-9)
+        assert case.independent_primal(solution.expansion) == pytest.approx(certificate.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["binary", "multiclass", "chain"])
+def test_slack_rescaling_with_a_kernel(name):
+    case = Case(name, KERNELS["rbf"])
+    if name == "multiclass":
+        case.model.cost = case.native.cost = None
+    best = case.optimum("slack")
+    solution = case.train(solver="one-slack", rescaling="slack")
+    assert solution.certificate.primal == pytest.approx(best.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [150, 300])
+def test_larger_problems_in_both_worlds(n):
+    case = Case("binary", mm.Kernel("rbf", 2.0), n=n)
+    assert case.train(tol=1e-7).certificate.primal == pytest.approx(case.optimum().objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("basis", ["random", "k-means", "pivoted"])
+@pytest.mark.parametrize("name", ["binary", "multiclass", "chain"])
+def test_low_rank_with_all_rows_is_exact(name, basis):
+    case = Case(name, KERNELS["rbf with a constant"])
+    exact = case.train(solver="one-slack")
+    # Equal rows depend on each other: one of them is left out.
+    case.native.kernel = mm.LowRank(case.kernel, 10_000, basis)
+    case.native.abilities = mm.models.Binary.abilities
+    for solver in ("block-dual", "one-slack", "sdm", "n-slack"):
+        solution = case.train(solver=solver, tol=1e-7)
+        assert solution.certificate.primal == pytest.approx(exact.certificate.primal, rel=1e-6)
+        assert case.independent_primal(solution.expansion) == pytest.approx(exact.certificate.primal, rel=1e-6)
+
+
+def test_few_basis_points_cost_a_larger_objective():
+    """The projected space is part of the whole one: its best point is no better."""
+    case = Case("binary", KERNELS["rbf"], n=200)
+    best = case.train(tol=1e-6).certificate
+    primals = []
+    for k in (2, 10, 60):
+        case.native.kernel = mm.LowRank(case.kernel, k)
+        case.native.abilities = mm.models.Binary.abilities
+        solution = case.train(tol=1e-6, solver="block-dual")
+        assert solution.expansion.size <= k
+        assert solution.certificate.dual >= best.dual * (1 - 1e-6)
+        primals.append(solution.certificate.primal)
+    assert primals[0] > primals[1] > primals[2] > best.primal * (1 - 1e-6)
+
+
+def test_two_classes_have_the_objective_of_libsvm():
+    """Its bias is free where ours is not there: a large constant in both kernels leaves it nothing to do."""
+    case = Case("binary", mm.Kernel("rbf", 0.8, constant=1e4), n=120)
+    K = rbf_kernel(case.X, gamma=0.8) + 1e4
+    svc = SVC(kernel="precomputed", C=case.C, tol=1e-9, cache_size=10).fit(K, case.Y)
+    alpha = np.abs(svc.dual_coef_[0])
+    beta = svc.dual_coef_[0]
+    dual = alpha.sum() - 0.5 * beta @ K[np.ix_(svc.support_, svc.support_)] @ beta
+    assert case.train(tol=1e-7).certificate.primal == pytest.approx(dual, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["binary", "multiclass", "chain"])
+def test_all_forms_of_a_kernel_train_alike(name):
+    case = Case(name, mm.Kernel("rbf", 0.8, constant=0.7))
+    expected = case.train(solver="one-slack").certificate.primal
+    case.native.kernel = mm.Kernel(lambda A, B: rbf_kernel(A, B, gamma=0.8), constant=0.7)
+    assert case.train(solver="one-slack").certificate.primal == pytest.approx(expected, rel=1e-7)
+    if name != "chain":
+        X, case.X = case.X, rbf_kernel(case.X, gamma=0.8)
+        case.native.kernel = mm.Kernel("precomputed", constant=0.7)
+        solution = case.train(solver="one-slack")
+        assert solution.certificate.primal == pytest.approx(expected, rel=1e-7)
+        case.X = X
+    case.native.kernel = mm.Kernel("rbf", 0.8, constant=0.7)
+    case.X = [sp.csr_array(x) for x in case.X] if name == "chain" else sp.csr_array(case.X)
+    assert case.train(solver="one-slack").certificate.primal == pytest.approx(expected, rel=1e-7)
+
+
+def test_predictions_are_those_of_all_scores():
+    case = Case("chain", KERNELS["rbf"])
+    solution = case.train()
+    predicted = case.native.predict(case.X, solution.expansion)
+    scores = np.split(solution.expansion.scores(np.concatenate(case.X)), np.cumsum([len(x) for x in case.X])[:-1])
+    transition = solution.expansion.table[:9].reshape(3, 3)
+    start, stop = solution.expansion.table[9:12], solution.expansion.table[12:]
+    for y, s in zip(predicted, scores, strict=True):
+
+        def value(labels, s=s):
+            pairs = sum(transition[a, b] for a, b in itertools.pairwise(labels))
+            return s[np.arange(len(s)), labels].sum() + pairs + start[labels[0]] + stop[labels[-1]]
+
+        every = np.stack(np.meshgrid(*[range(3)] * len(s), indexing="ij"), -1).reshape(-1, len(s))
+        assert value(np.asarray(y)) == pytest.approx(max(value(labels) for labels in every))
+
+
+def test_a_new_cut_takes_only_the_columns_that_changed():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    y = np.where(X[:, 0] > 0.5 * rng.normal(size=3000), 1, -1)
+    model = mm.models.Binary(kernel=mm.Kernel("rbf", 0.5, cache=0.0))
+    bound = []
+    bind = model.bind
+    model.bind = lambda *args, **options: bound.append(bind(*args, **options)) or bound[0]
+    solution = mm.train(model, X, y, tol=1e-2, solver="one-slack", solver_options={"stabilization": "line-search"})
+    columns = bound[0].product.n_computed / 3000
+    n_cuts = sum(record["cuts_added"] for record in solution.history)
+    assert n_cuts >= 8
+    # All columns for the first cut; without the earlier ones, each cut would take those of most violated rows.
+    assert columns < 3000 + 0.25 * n_cuts * 3000
+
+
+def test_float32_values_serve_loose_tolerances_only():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(2100, 4))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    model = mm.models.Binary(kernel=mm.Kernel("rbf", 0.5))
+    loose = mm.train(model, X, y, tol=1e-3)
+    fine = mm.train(model, X, y, tol=2e-5)
+    # Bounds of both hold for the same optimum, up to the rounding of kernel values.
+    assert loose.certificate.dual <= fine.certificate.primal * (1 + 1e-6)
+    assert fine.certificate.dual <= loose.certificate.primal * (1 + 1e-6)
+    for solution in (loose, fine):
+        # The scores that the certificate rests on, computed afresh in double.
+        w2 = solution.expansion.coef[0] @ solution.expansion.scores(solution.expansion.basis)[:, 0]
+        slacks = np.maximum(0.0, 1.0 - y * solution.expansion.scores(X)[:, 0])
+        assert 0.5 * w2 + slacks.sum() == pytest.approx(solution.certificate.primal, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["binary", "multiclass", "chain"])
+def test_warm_starts_go_on_from_the_cuts(name):
+    case = Case(name, KERNELS["rbf"])
+    first = case.train(keep_planes=True, solver="one-slack")
+    again = case.train(planes=first.planes, solver="one-slack")
+    assert len(again.history) < len(first.history)
+    assert again.certificate.primal == pytest.approx(first.certificate.primal, rel=1e-6)
+    case.C *= 3.0
+    cold, warm = case.train(solver="one-slack"), case.train(planes=first.planes, solver="one-slack")
+    assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-6)
+
+
+def test_paths_with_a_kernel():
+    case = Case("binary", KERNELS["rbf"], n=80)
+    points = mm.path(case.native, case.X, case.Y, [0.1, 1.0, 10.0], solver="one-slack", tol=1e-6)
+    for C, solution in zip([0.1, 1.0, 10.0], points.solutions, strict=True):
+        case.C = C
+        assert solution.certificate.primal == pytest.approx(case.train(tol=1e-6).certificate.primal, rel=1e-5)
+        assert solution.expansion is not None
+
+
+# ---------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("solver", ["block-dual", "n-slack", "sdm", "bcfw", "line-search", "perceptron", "mira", "sgd"])
+def test_solvers_that_need_vectors_say_what_to_do(solver):
+    case = Case("binary", KERNELS["rbf"])
+    with pytest.raises(ValueError, match=r"needs features as vectors.*one-slack.*low-rank"):
+        case.train(solver=solver)
+
+
+def test_squared_hinge_has_no_solver_for_exact_kernels():
+    case = Case("binary", KERNELS["rbf"])
+    with pytest.raises(ValueError, match="needs features as vectors"):
+        case.train(loss="squared_hinge")
+
+
+def test_a_matrix_that_is_no_kernel_is_refused():
+    model = mm.models.Binary(kernel=mm.Kernel("precomputed"))
+    y = [1, -1, 1]
+    for K, message in (
+        (np.ones((3, 2)), "square matrix"),
+        (np.array([[1.0, 2, 0], [0, 1, 0], [0, 0, 1]]), "not symmetric"),
+        (np.diag([1.0, -1.0, 1.0]), r"X\[1, 1\] is -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mm.train(model, K, y)
+
+
+def test_an_indefinite_kernel_is_found_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    model = mm.models.Binary(kernel=mm.Kernel(lambda A, B: -(A @ B.T)))
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        mm.train(model, X, y)
+
+
+def test_weights_and_expansions_are_not_mistaken_for_each_other():
+    case = Case("binary", KERNELS["rbf"])
+    solution = case.train()
+    with pytest.raises(TypeError, match=r"takes solution\.expansion"):
+        case.native.predict(case.X, solution.w)
+    with pytest.raises(ValueError, match="that of another model"):
+        mm.models.Multiclass(3).predict(case.X, solution.expansion)
+    with pytest.raises(TypeError, match="kernel must be"):
+        mm.models.Binary(kernel="rbf")
+    with pytest.raises(ValueError, match="nonnegative"):
+        mm.train(mm.models.Binary(nonnegative={"coef": True}, kernel=case.kernel), case.X, case.Y)
+
+
+def test_plain_models_are_as_before():
+    case = Case("binary", KERNELS["linear"])
+    model, X, y = native(case.model)
+    assert mm.train(model, X, y, case.C).expansion is None
