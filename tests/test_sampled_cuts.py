@@ -172,6 +172,20 @@ def test_every_kind_of_kernel_gives_the_same(kernel, strategy):
     assert bound.square(coef) == pytest.approx(coef @ K @ coef)
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimators_with_a_kernel_can_be_trained_so(kind, strategy):
+    _, X, Y, C, _ = problem(kind)
+    estimator = {"binary": mm.BinarySVM, "multiclass": mm.MulticlassSVM, "chain": mm.ChainSVM}[kind]
+    options = {"strategy": strategy, "sample_size": 30}
+    svm = estimator(C=C, kernel="rbf", gamma=1.5, solver="sampled-cuts", solver_options=options).fit(X, Y)
+    assert svm.certificate_.converged
+    assert svm.certificate_.dual <= svm.certificate_.primal
+    assert svm.score(X, Y) > 0.5
+    with pytest.raises(ValueError, match="needs a built-in model with an exact kernel"):
+        estimator(solver="sampled-cuts").fit(X, Y)
+
+
 # --------------------------------------------------------------------------------------------------------- true bounds
 
 

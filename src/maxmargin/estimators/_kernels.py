@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.kernels import Expansion, Kernel, LowRank
-from maxmargin.models._linear import LinearModel
 
 
 def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | None:
@@ -36,11 +35,6 @@ def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | N
         return None if kernel.name == "linear" else kernel
     seed = estimator.random_state if isinstance(estimator.random_state, (int, np.integer)) else 0
     return LowRank(kernel, estimator.n_components, estimator.basis, int(seed))
-
-
-def abilities_with(kernel: Kernel | LowRank | None) -> frozenset[str]:
-    """Return what models with this kernel can do."""
-    return LinearModel.abilities - ({"vectors"} if isinstance(kernel, Kernel) else set())
 
 
 def refuse_stream(kernel: Kernel | LowRank | None) -> None:

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from maxmargin._parameters import check_bool, effective_n_jobs, is_number
 from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, is_sparse
 from maxmargin.estimators._kernels import (
-    abilities_with,
     chosen_kernel,
     expansion_from,
     expansion_state,
@@ -26,7 +25,7 @@ from maxmargin.estimators._kernels import (
 )
 from maxmargin.estimators._streams import check_same_classes, known_codes, online_only
 from maxmargin.kernels import Expansion, Kernel, LowRank
-from maxmargin.models._linear import LinearModel, check_sample_weight
+from maxmargin.models._linear import LinearModel, abilities_with, check_sample_weight
 from maxmargin.problem import FloatArray
 from maxmargin.result import Solution
 

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin._parameters import effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, loss_table, storable
 from maxmargin.estimators._kernels import (
-    abilities_with,
     chosen_kernel,
     expansion_from,
     expansion_state,
@@ -33,7 +32,7 @@ from maxmargin.estimators._streams import check_same_classes, online_only
 from maxmargin.estimators._vocabulary import Vocabulary
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models import Chain, Sequences
-from maxmargin.models._linear import check_sample_weight
+from maxmargin.models._linear import abilities_with, check_sample_weight
 from maxmargin.problem import FloatArray
 from maxmargin.result import Solution
 

@@ -23,6 +23,15 @@ from maxmargin.problem import FloatArray, IntArray, LinearProblem
 _MOST_LABELS = 2**30
 
 
+# Searches that all built-in models have.
+_SEARCHES = frozenset({"max_oracle", "slack_oracle", "m_best"})
+
+
+def abilities_with(kernel: Kernel | LowRank | None) -> frozenset[str]:
+    """Return what built-in models with this kernel can do: features are vectors, or known by their exact kernel only."""
+    return _SEARCHES | {"kernel" if isinstance(kernel, Kernel) else "vectors"}
+
+
 class LinearModel(ABC):
     """Scores = row features × labels (+ a table of tied weights); the structure is a subclass's.
 
@@ -35,7 +44,7 @@ class LinearModel(ABC):
     """
 
     cheap_oracle = True
-    abilities: frozenset[str] = frozenset({"max_oracle", "slack_oracle", "m_best", "vectors"})
+    abilities: frozenset[str] = abilities_with(None)
 
     def __init__(
         self, nonnegative: Mapping[str, ArrayLike] | None = None, kernel: Kernel | LowRank | None = None
@@ -44,8 +53,7 @@ class LinearModel(ABC):
             raise TypeError(f"kernel must be a maxmargin.Kernel, a maxmargin.LowRank or None, found {kernel!r}.")
         self.nonnegative = nonnegative
         self.kernel = kernel
-        if isinstance(kernel, Kernel):
-            self.abilities = self.abilities - {"vectors"} | {"kernel"}
+        self.abilities = abilities_with(kernel)
         self.n_labels = 0
         self.n_features = 0
 
