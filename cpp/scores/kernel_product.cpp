@@ -10,7 +10,7 @@ namespace maxmargin {
 
 namespace {
 // Points that meet all rows before the next ones are laid out: a multiple of every tile.
-constexpr size_t block_points = 240;
+constexpr size_t block_points = 240, block_bytes = size_t{64} << 20;
 constexpr int64_t chunk_panels = 32, chunk_rows = chunk_panels * panel_rows;
 // Where the terms of two points are both beyond this, rounding would leave too few digits of their distance.
 template <class Scalar>
@@ -27,6 +27,13 @@ void add_panels(const std::vector<Scalar>& a, const Scalar* values, Scalar* sums
     for (int r = 0; r < panel_rows; ++r) sums[r] += total[r];
 }
 }  // namespace
+
+// Sparse points are laid out densely: few at a time where there are many features.
+template <class Scalar>
+size_t KernelProduct<Scalar>::block_size() const {
+    const auto point_bytes = static_cast<size_t>(points_->n_features()) * sizeof(Scalar);
+    return std::clamp<size_t>(block_bytes / std::max<size_t>(point_bytes, 1) / panel_rows * panel_rows, panel_rows, block_points);
+}
 
 template <class Scalar>
 typename KernelProduct<Scalar>::Tiles KernelProduct<Scalar>::tiles_of(std::span<const int64_t> ids) const {
@@ -88,12 +95,14 @@ void KernelProduct<Scalar>::far_values(int64_t panel, const Tiles& tiles, Scalar
         for (int r = 0; r < panel_rows; ++r) {
             if (-row_terms[r] < far_term<Scalar>) continue;
             const Scalar* row = rows_->panel(panel) + r;
+            constexpr double least = sizeof(Scalar) == sizeof(float) ? -115.0 : -1000.0;
             double exponent = parts_.codes.empty() ? 0.0 : static_cast<double>(parts_.exponents[parts_.codes[tiles.ids[k]] * parts_.n_codes + parts_.codes[panel * panel_rows + r]]);
-            for (int64_t f = 0; f < d; ++f) {
+            // Most pairs are so far apart that few features tell.
+            for (int64_t f = 0; f < d && exponent > least; ++f) {
                 const double difference = static_cast<double>(row[f * panel_rows]) - static_cast<double>(point[f * tile_points<Scalar>]);
                 exponent -= 0.5 * difference * difference;
             }
-            values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(exponent, sizeof(Scalar) == sizeof(float) ? -115.0 : -1000.0)));
+            values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(exponent, least)));
         }
     }
 }
@@ -101,8 +110,8 @@ void KernelProduct<Scalar>::far_values(int64_t panel, const Tiles& tiles, Scalar
 template <class Scalar>
 void KernelProduct<Scalar>::add(const PointCoefficients& coefficients, int stride, double* out, const Workers& workers) {
     cache_.begin();
-    for (size_t first = 0; first < coefficients.points.size(); first += block_points)
-        add_block(coefficients, first, std::min(first + block_points, coefficients.points.size()), stride, out, workers);
+    for (size_t first = 0; first < coefficients.points.size(); first += block_size())
+        add_block(coefficients, first, std::min(first + block_size(), coefficients.points.size()), stride, out, workers);
 }
 
 template <class Scalar>
@@ -118,13 +127,16 @@ void KernelProduct<Scalar>::add_block(const PointCoefficients& coefficients, siz
     std::vector<Kept> kept;
     std::vector<Made> made;
     std::vector<int64_t> ids;
+    ids.reserve(end - first);
+    made.reserve(end - first);
+    Unfilled unfilled{cache_, ids};
     for (size_t k = first; k < end; ++k) {
         const int64_t point = coefficients.points[k];
         if (const Scalar* column = cache_.find(point)) {
             kept.push_back({k, column});
         } else {
-            made.push_back({k, cache_.make(point)});
             ids.push_back(point);
+            made.push_back({k, cache_.make(point)});
         }
     }
     // Where there is one label, its coefficients of the points in their order.
@@ -171,12 +183,8 @@ void KernelProduct<Scalar>::add_block(const PointCoefficients& coefficients, siz
                 out[(begin + r) * stride + label] += static_cast<double>(sums[static_cast<size_t>(label) * chunk_rows + r]);
         heartbeat();
     };
-    try {
-        for_each_chunk((n + chunk_rows - 1) / chunk_rows, workers, add_chunk);
-    } catch (...) {
-        for (const int64_t point : ids) cache_.forget(point);
-        throw;
-    }
+    for_each_chunk((n + chunk_rows - 1) / chunk_rows, workers, add_chunk);
+    unfilled.is_done = true;
     n_computed_ += static_cast<int64_t>(made.size()) * n;
 }
 
@@ -186,6 +194,9 @@ std::vector<const Scalar*> KernelProduct<Scalar>::columns(std::span<const int64_
     std::vector<const Scalar*> found;
     std::vector<int64_t> made;
     std::vector<Scalar*> places;
+    made.reserve(points.size());
+    places.reserve(points.size());
+    Unfilled unfilled{cache_, made};
     for (const int64_t point : points) {
         found.push_back(cache_.find(point));
         if (found.back()) continue;
@@ -200,15 +211,11 @@ std::vector<const Scalar*> KernelProduct<Scalar>::columns(std::span<const int64_
             place = spare;
             spare += n_rows();
         }
-    try {
-        for (size_t first = 0; first < made.size(); first += block_points) {
-            const size_t n = std::min(block_points, made.size() - first);
-            fill_columns(std::span(made).subspan(first, n), std::span(places).subspan(first, n), workers);
-        }
-    } catch (...) {
-        for (const int64_t point : made) cache_.forget(point);
-        throw;
+    for (size_t first = 0; first < made.size(); first += block_size()) {
+        const size_t n = std::min(block_size(), made.size() - first);
+        fill_columns(std::span(made).subspan(first, n), std::span(places).subspan(first, n), workers);
     }
+    unfilled.is_done = true;
     size_t k = 0;
     for (const Scalar*& column : found)
         if (!column) column = places[k++];
@@ -236,8 +243,8 @@ template <class Scalar>
 void KernelProduct<Scalar>::matrix(std::span<const int64_t> points, int64_t first, int64_t end, Scalar* out, const Workers& workers) {
     const size_t width = points.size();
     std::vector<std::vector<Scalar>> memories(std::max(workers.n_threads, 1));
-    for (size_t begin = 0; begin < width; begin += block_points) {
-        const Tiles tiles = tiles_of(points.subspan(begin, std::min(block_points, width - begin)));
+    for (size_t begin = 0; begin < width; begin += block_size()) {
+        const Tiles tiles = tiles_of(points.subspan(begin, std::min(block_size(), width - begin)));
         const int64_t first_panel = first / panel_rows, end_panel = (end + panel_rows - 1) / panel_rows;
         for_each_chunk(end_panel - first_panel, workers, [&](int64_t chunk, int thread) {
             const int64_t panel = first_panel + chunk;

@@ -58,6 +58,16 @@ class KernelProduct {
         std::vector<Scalar> values, terms;
         Scalar largest_term = 0;
     };
+    // Columns that were made in the cache are given up unless they were all filled.
+    struct Unfilled {
+        ColumnCache<Scalar>& cache;
+        const std::vector<int64_t>& points;
+        bool is_done = false;
+        ~Unfilled() {
+            for (size_t k = 0; !is_done && k < points.size(); ++k) cache.forget(points[k]);
+        }
+    };
+    size_t block_size() const;
     Tiles tiles_of(std::span<const int64_t> ids) const;
     // values[k * panel_rows + r] = K(row r of the panel, point k), all places of the tiles.
     void panel_values(int64_t panel, const Tiles& tiles, Scalar* values) const;

@@ -82,7 +82,7 @@ class Origins:
     def __init__(self, model: Any, X: Any, Y: Any, problem: Problem, rescaling: str, solver: Solver) -> None:
         self._parts = model, X, Y, problem.sample_weight
         self._names = rescaling, solver.name
-        self._may_grow = solver.planes_outlive_data and problem.has_vectors
+        self._may_grow = solver.planes_outlive_data and not problem.depends_on_all
         self._problem = problem
 
     def match(self, planes: Planes | None, *, keeps: bool) -> tuple[Any, dict[str, Any] | None]:
@@ -121,10 +121,17 @@ def origin_of(model: Any, X: Any, Y: Any, sample_weight: Any, rescaling: str, so
     # The class itself: one that was edited and defined anew has the old one's name, and perhaps another loss.
     return {
         **hashes,
-        "model": (type(model), hashes["model"]),
+        "model": (type(model), hashes["model"], _function_of(model)),
         "n_features": getattr(model, "n_features", None),
         "solver": solver,
     }
+
+
+def _function_of(model: Any) -> Any:
+    """Return the kernel of a model where it is a function: one that was defined anew has the old one's hash."""
+    kernel = getattr(model, "kernel", None)
+    name = getattr(getattr(kernel, "kernel", kernel), "name", None)
+    return name if callable(name) else None
 
 
 def _first(items: Any, n: int) -> Any:

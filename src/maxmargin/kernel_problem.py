@@ -21,16 +21,20 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin._feature_rows import core_features
+from maxmargin.kernels._repeated_parts import repeated_parts
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel
-from maxmargin.kernels.product import Coefficients, NativeProduct, Product, kernel_product
+from maxmargin.kernels.product import Coefficients, NativeProduct, Product, kernel_product, part_product
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
 from maxmargin.weights import DenseWeights
 
 # Up to so many rows kernel values are in double precision at no cost that counts.
 _DOUBLE_ROWS = 2000
-# Looser tolerances than this do not see the rounding of kernel values in float32.
-_SINGLE_TOLERANCE = 1e-4
+# What float32 rounds off a kernel value: units of which a few come of the exponential, and as many of its exponent as that is a
+# difference of. In a score this may come to a share of the tolerance. Values and exponents are looked at for so many rows. (Dense
+# rows with larger exponents are treated apart.)
+_ROUNDING, _FEW_UNITS, _SINGLE_SHARE = 6e-8, 10.0, 0.3
+_SAMPLED_ROWS, _APART = 128, 1024.0
 # Scores that moved with single rows are summed afresh after so many rounds: many small changes leave rounding behind.
 _REFRESH_EVERY = 20
 # A square ‖g‖² below −this share of what its terms sum to is no rounding error: the kernel is not positive semi-definite.
@@ -38,11 +42,15 @@ _NEGATIVE_SHARE = 1e-4
 
 
 class ExpansionWeights(DenseWeights):
-    """w as scores of the training rows, ``exact``, and as coefficients, ``coef``: both in the layout of linear weights."""
+    """w as scores of the training rows, ``exact``, and as coefficients, ``coef``: both in the layout of linear weights.
+
+    ``is_scored=False`` says that the scores are not those of all rows; the problem makes them before it evaluates the primal.
+    """
 
     def __init__(self, n_weights: int) -> None:
         super().__init__(n_weights)
         self.coef: FloatArray = np.zeros(n_weights)
+        self.is_scored = True
 
     @property
     def vector(self) -> FloatArray:
@@ -53,6 +61,7 @@ class ExpansionWeights(DenseWeights):
         """Become 0."""
         super().clear()
         self.coef[:] = 0.0
+        self.is_scored = True
 
     def anchor(self) -> ExpansionAnchor:  # type: ignore[override]
         """Return a point at 0 that a line search moves."""
@@ -79,6 +88,7 @@ class ExpansionWeights(DenseWeights):
         assert isinstance(other, ExpansionWeights)
         super().assign(other)
         np.copyto(self.coef, other.coef)
+        self.is_scored = other.is_scored
 
 
 class ExpansionAnchor:
@@ -128,12 +138,25 @@ class KernelCuts:
         self._gram: FloatArray = np.zeros((0, 0))  # of coefficients, not of what they stand for
 
     def __len__(self) -> int:
-        return len(self._scores)
+        # Where an interrupt struck between a cut and its score table, the former are more: such a set is not gone on from.
+        return len(self._cuts)
 
     def copy(self) -> KernelCuts:
         """Return a set of the same cuts; their score tables, which never change, are shared."""
-        other = KernelCuts(self._problem)
-        other._cuts, other._scores, other._gram = self._cuts.copy(), list(self._scores), self._gram
+        return self.copy_for(self._problem)
+
+    def copy_for(self, problem: KernelProblem) -> KernelCuts:
+        """Return a set of the same cuts for the same problem bound anew; tables of another precision are made afresh."""
+        other = KernelCuts(problem)
+        other._cuts, other._gram = self._cuts.copy(), self._gram
+        if problem.is_single or not self._problem.is_single:
+            other._scores = list(self._scores)
+            return other
+        for number in range(len(self._scores)):
+            cut, scores = np.zeros(problem.n_weights), np.zeros(problem.n_weights)
+            self._cuts.add(np.eye(1, len(self._scores), number)[0], cut, None, problem.n_jobs)
+            problem.add_scores(cut, scores)
+            other._scores.append(scores)
         return other
 
     def assemble(self, space: _core.PlaneSpace, planes: _core.PlaneBatch, sample_weight: FloatArray | None) -> None:
@@ -172,16 +195,8 @@ class KernelCuts:
         self._gram = np.block([[self._gram, row[:n, None]], [row[None, :]]])
         self._scores.append(scores)
         products = np.array([self._cuts.pending_dot(table) for table in self._scores])
-        self._check_square(products[n])
+        self._problem.check_square(products[n], row[n])
         return products
-
-    def _check_square(self, square: float) -> None:
-        """Refuse ‖g‖² < 0, which no kernel gives."""
-        if square < -_NEGATIVE_SHARE * self._problem.diagonal_sum(self._gram[-1, -1]):
-            raise ValueError(
-                "the kernel is not positive semi-definite on these data: the square of a sum of features came out negative "
-                f"({square:.3g}). Choose other parameters (for 'sigmoid' a smaller gamma or coef0), or another kernel."
-            )
 
     def add_coefficients(self, coefficients: FloatArray, coef: FloatArray, n_jobs: int) -> None:
         """Add Σ a_k g_k to coefficients."""
@@ -205,6 +220,7 @@ class KernelProblem(LinearProblem):
     """A built-in structure over rows whose scores are a kernel expansion."""
 
     has_vectors = False
+    depends_on_all = True
     planes_are_outputs = False
 
     def __init__(
@@ -218,6 +234,7 @@ class KernelProblem(LinearProblem):
         *,
         n_columns: int,
         cheap_oracle: bool,
+        offsets: IntArray | None = None,
     ) -> None:
         n_rows = X.shape[0]
         space = _core.LinearSpace(core_features(row_numbers(n_rows)), structure, rescaling)
@@ -228,34 +245,78 @@ class KernelProblem(LinearProblem):
         self.kernel = kernel
         self.n_columns = n_columns
         self.stride = _core.padded_labels(n_columns)
+        self.n_kernel = n_rows * self.stride  # so many of the weights come before those that no kernel has
+        self.is_single = False
         self._X = X
+        self._offsets = offsets
+        self._n_part_values = 0
         self._product: Product | None = None
-        self._is_single = False
         self._n_sums = 0
-        self._largest_diagonal = (
-            float(np.max(kernel.diagonal(X[:_DOUBLE_ROWS]), initial=0.0)) if kernel.is_native else 1.0
-        )
+        self._must_be_double = False
+        self._largest_diagonal = float(np.max(_some_diagonal(kernel, X), initial=0.0))
 
-    def prepare(self, tol: float) -> None:
+    def prepare(self, C: float, tol: float) -> None:
         """Choose the precision of kernel values by what is asked for."""
-        is_single = self._X.shape[0] > _DOUBLE_ROWS and tol >= _SINGLE_TOLERANCE
-        if self._product is None or is_single != self._is_single:
-            self._is_single = is_single
+        is_single = self._can_be_single(C, tol)
+        if self._product is None or is_single != self.is_single:
+            self.is_single = is_single
             self._product = kernel_product(
                 self.kernel, self._X, is_single=is_single, cache_bytes=1e6 * self.kernel.cache
             )
 
+    def _can_be_single(self, C: float, tol: float) -> bool:
+        """Return whether what float32 rounds off scores is likely to be small against the tolerance.
+
+        A score is a sum of β_j k(x, x_j) with |β_j| ≤ C s_j. Its terms are rounded up and down, so that their errors add up like
+        the root of the sum of their squares. :meth:`score_error` looks at what came of it.
+        """
+        n_rows = self._X.shape[0]
+        if self._must_be_double or n_rows <= _DOUBLE_ROWS or self.kernel.name != "rbf" or not np.isfinite(C):
+            return False
+        rows = np.linspace(0, n_rows - 1, _SAMPLED_ROWS).astype(np.int64)
+        points = np.linspace(0, n_rows - 1, 4 * _SAMPLED_ROWS).astype(np.int64)
+        largest = float(np.sqrt((self.kernel(self._X[rows], self._X[points]) ** 2).mean(axis=1).max()))
+        heaviest = 1.0 if self.sample_weight is None else float(self.sample_weight.max())
+        error = _ROUNDING * (_FEW_UNITS + self._largest_exponent(rows))
+        return bool(error * C * heaviest * np.sqrt(n_rows) * largest <= _SINGLE_SHARE * tol)
+
+    def score_error(self, weights: DenseWeights) -> float:
+        """Return by how much scores differ from those in double precision: the largest difference in a sample of rows."""
+        if not self.is_single:
+            return 0.0
+        rows = np.linspace(0, self._X.shape[0] - 1, 2 * _SAMPLED_ROWS).astype(np.int64)
+        entries = np.flatnonzero(weights.vector[: self.n_kernel])
+        exact = self.scores_of(rows, entries, weights.vector[entries], is_single=False)
+        places = (rows[:, None] * self.stride + np.arange(self.stride)).ravel()
+        return float(np.max(np.abs(exact.ravel() - weights.exact[places]), initial=0.0))
+
+    def double(self) -> None:
+        """Compute kernel values in double precision from now on, whatever is asked for."""
+        self._must_be_double = True
+
+    def _largest_exponent(self, rows: IntArray) -> float:
+        """Return the largest γ‖x‖² of some rows, which are centred where they are dense."""
+        gamma = float(self.kernel.gamma)
+        is_sparse: bool = sp.issparse(self._X)
+        if is_sparse:
+            squares = self._X.multiply(self._X).astype(np.float64).sum(axis=1)
+            return gamma * float(np.max(squares, initial=0.0))
+        parts = repeated_parts(self._X)
+        rest = self._X if parts is None else parts.rest
+        centred = rest[rows].astype(np.float64) - rest.mean(axis=0, dtype=np.float64)
+        return min(gamma * float(np.max(np.sum(centred**2, axis=1), initial=0.0)), _APART)
+
     @property
     def kept_columns(self) -> float:
         """Which share of the columns of the kernel matrix may be kept."""
-        n_rows, n_bytes = self._X.shape[0], 4.0 if self._is_single else 8.0
-        return min(1.0, 1e6 * float(self.kernel.cache) / max(n_bytes * n_rows * n_rows, 1.0))
+        n_rows, n_bytes = self._X.shape[0], 4.0 if self.is_single else 8.0
+        return float(min(1.0, 1e6 * self.kernel.cache / max(n_bytes * n_rows * n_rows, 1.0)))
 
     @property
     def product(self) -> Product:
         """K as something that multiplies."""
         if self._product is None:
-            self.prepare(_SINGLE_TOLERANCE)
+            self.prepare(np.inf, 0.0)
         assert self._product is not None
         return self._product
 
@@ -267,25 +328,91 @@ class KernelProblem(LinearProblem):
         """Return an empty set of cuts."""
         return KernelCuts(self)
 
+    def own_cuts(self, cuts: Any) -> Any:
+        """Return cuts of the same problem, bound earlier, for this one."""
+        return cuts.copy_for(self)
+
     def add_scores(self, change: FloatArray, scores: FloatArray) -> None:
         """Add the scores of a change of coefficients; weights that no kernel has are their own."""
-        stride = self.stride
-        n_kernel = self._X.shape[0] * stride
-        entries = np.flatnonzero(change[:n_kernel])
-        self.product.add(Coefficients.of(entries, change[entries], stride), stride, scores[:n_kernel], self.n_jobs)
-        scores[n_kernel:] += change[n_kernel:]
+        entries = np.flatnonzero(change)
+        self.add_entry_scores(entries, change[entries], scores)
 
-    def diagonal_sum(self, square: float) -> float:
-        """Return what a sum of squares of coefficients comes to where the kernel is diagonal: a scale for rounding errors."""
-        return square * max(self._largest_diagonal, 1e-300)
+    def add_entry_scores(self, entries: IntArray, values: FloatArray, scores: FloatArray) -> None:
+        """Add the scores of coefficients at ascending places; each point takes a kernel value for every row."""
+        n = int(np.searchsorted(entries, self.n_kernel))
+        coefficients = Coefficients.of(entries[:n], values[:n], self.stride)
+        self.product.add(coefficients, self.stride, scores[: self.n_kernel], self.n_jobs)
+        scores[entries[n:]] += values[n:]
+
+    def rows_of(self, examples: IntArray) -> IntArray:
+        """Return the numbers of all rows of some examples, in their order."""
+        if self._offsets is None:
+            return examples
+        starts = self._offsets[examples]
+        lengths = self._offsets[examples + 1] - starts
+        rows: IntArray = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return rows
+
+    def places_of(self, rows: IntArray) -> IntArray:
+        """Return where the weights of some rows lie, those of a row side by side."""
+        return (rows[:, None] * self.stride + np.arange(self.stride)).ravel()
+
+    def scores_of(
+        self, rows: IntArray | slice, entries: IntArray, values: FloatArray, *, is_single: bool
+    ) -> FloatArray:
+        """Return the scores that coefficients at ascending places give to some rows, in the order of :meth:`places_of`.
+
+        The kernel values are those of these rows and points alone: the work does not grow with the number of all rows. None of
+        them is kept.
+        """
+        n_rows = self._X.shape[0] if isinstance(rows, slice) else len(rows)
+        out = np.zeros(n_rows * self.stride)
+        n = int(np.searchsorted(entries, self.n_kernel))
+        points, owners = np.unique(entries[:n] // self.stride, return_inverse=True)
+        if len(points) and n_rows:
+            product = part_product(self.kernel, self._X, rows, points, is_single=is_single)
+            places = owners * self.stride + entries[:n] % self.stride
+            product.add(Coefficients.of(places, values[:n], self.stride), self.stride, out, self.n_jobs)
+            self._n_part_values += product.n_computed
+        return out
+
+    def square(self, coef: FloatArray) -> float:
+        """Return ‖w‖² of coefficients, in double precision, from the kernel values among the points that they have."""
+        entries = np.flatnonzero(coef)
+        rows = np.unique(entries[entries < self.n_kernel] // self.stride)
+        scores = self.scores_of(rows, entries, coef[entries], is_single=False)
+        table = coef[self.n_kernel :]
+        return float(np.einsum("i,i->", coef[self.places_of(rows)], scores) + np.einsum("i,i->", table, table))
+
+    @property
+    def n_kernel_values(self) -> int:
+        """How many kernel values were computed."""
+        return self._n_part_values + (0 if self._product is None else self._product.n_computed)
+
+    def primal(self, weights: DenseWeights, C: float, *, squared: bool, ids: IntArray | None = None) -> float:
+        """Return ½‖w‖² + C Σ s_i H_i (or H_i²); scores that are not there yet are made first."""
+        assert isinstance(weights, ExpansionWeights)
+        if not weights.is_scored:
+            entries = np.flatnonzero(weights.coef)
+            everyone = self.scores_of(slice(None), entries, weights.coef[entries], is_single=self.is_single)
+            weights.exact[:] = np.concatenate([everyone, weights.coef[self.n_kernel :]])
+            weights.is_scored = True
+            weights.touch()
+        return super().primal(weights, C, squared=squared, ids=ids)
+
+    def check_square(self, square: float, coefficient_square: float) -> None:
+        """Refuse ‖g‖² < 0 of a sum with these squares of coefficients: no kernel gives it."""
+        # What the square would be if the kernel were diagonal is a scale for rounding errors.
+        scale = coefficient_square * max(self._largest_diagonal, 1e-300)
+        if square < -_NEGATIVE_SHARE * scale:
+            raise ValueError(
+                "the kernel is not positive semi-definite on these data: the square of a sum of features came out negative "
+                f"({square:.3g}). Choose other parameters (for 'sigmoid' a smaller gamma or coef0), or another kernel."
+            )
 
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, where the structure has no table."""
         return _core.ScoreLine(self.space) if self.space.has_line else None
-
-    def separate_into(self, cuts: Any, weights: DenseWeights, *, precise: bool) -> None:
-        """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
-        cuts.assemble(self.space, self.separate(self.all_ids, weights, precise=precise), self.sample_weight)
 
     def row_blocks(self, C: float, *, squared: bool) -> _core.RowBlocks | None:
         """Return the dual of all examples where each is one row with one label, moved by columns of the kernel matrix."""
@@ -316,8 +443,7 @@ class KernelProblem(LinearProblem):
 
     def expansion(self, weights: DenseWeights) -> Expansion:
         """Return w as a sum over the training rows that it has coefficients for."""
-        n_rows, stride = self._X.shape[0], self.stride
-        coef = weights.vector[: n_rows * stride].reshape(n_rows, stride)[:, : self.n_columns]
+        coef = weights.vector[: self.n_kernel].reshape(-1, self.stride)[:, : self.n_columns]
         kept = np.flatnonzero(np.any(coef != 0.0, axis=1))
         basis = kept if self.kernel.name == "precomputed" else self._X[kept]
         return Expansion(
@@ -325,8 +451,16 @@ class KernelProblem(LinearProblem):
             basis,
             np.ascontiguousarray(coef[kept].T),
             self.kernel.constant * coef.sum(axis=0),
-            weights.vector[n_rows * stride :].copy(),
+            weights.vector[self.n_kernel :].copy(),
         )
+
+
+def _some_diagonal(kernel: Kernel, X: Any) -> FloatArray:
+    """Return k(x, x) of some rows, for its scale."""
+    rows = np.linspace(0, X.shape[0] - 1, min(_SAMPLED_ROWS, X.shape[0])).astype(np.int64)
+    if kernel.name != "precomputed":
+        return kernel.diagonal(X[rows])
+    return np.array([float(X[i, i]) for i in rows]) + kernel.constant
 
 
 def row_numbers(n_rows: int) -> sp.csr_array:

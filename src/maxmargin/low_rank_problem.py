@@ -30,10 +30,11 @@ class LowRankFeatures:
         rng = np.random.default_rng(low_rank.random_state)
         self._map = LowRankMap.fit(self._kernel, X, low_rank.n_components, low_rank.basis, rng)
         dtype = np.float64 if X.shape[0] <= _DOUBLE_ROWS else np.float32
-        features = self._map.transform(X, dtype)
-        self.rows: NDArray[Any] = features
-        if self._constant > 0.0:
-            self.rows = np.hstack([features, np.full((len(features), 1), self._constant, features.dtype)])
+        has_constant = self._constant > 0.0
+        self.rows: NDArray[Any] = np.empty((X.shape[0], self._map.n_components + has_constant), dtype)
+        self._map.transform(X, out=self.rows[:, : self._map.n_components])
+        if has_constant:
+            self.rows[:, -1] = self._constant
 
     def expansion(self, coef: FloatArray, table: FloatArray) -> Expansion:
         """Return weights, labels × features, as a sum over the basis."""
@@ -44,6 +45,9 @@ class LowRankFeatures:
 
 class LowRankProblem(LinearProblem):
     """A built-in structure over rows in a low-rank space; bounds are those of this space."""
+
+    depends_on_all = True
+    planes_are_outputs = False
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,8 @@ class Problem(ABC):
     has_vectors : bool
         Whether planes are vectors of n_weights numbers whose products are those of the feature space. Where they are not, w
         is known by its scores, and only cuts have products.
+    depends_on_all : bool
+        Whether what a weight stands for depends on all examples, so that more of them make it another problem.
     """
 
     space: _core.PlaneSpace
@@ -55,6 +58,7 @@ class Problem(ABC):
     can_be_inexact = False
     planes_are_outputs = False
     has_vectors = True
+    depends_on_all = False
     always_precise = False
     is_small = False
 
@@ -109,8 +113,20 @@ class Problem(ABC):
         """Return an empty set of cuts."""
         return _core.CutSet(self.n_weights)
 
-    def prepare(self, tol: float) -> None:  # noqa: B027 - most problems are ready when they are made
-        """Learn how closely the problem is to be solved, before a run."""
+    def own_cuts(self, cuts: Any) -> Cuts:
+        """Return cuts of the same problem, bound earlier, for this one."""
+        copied: Cuts = cuts.copy()
+        return copied
+
+    def prepare(self, C: float, tol: float) -> None:  # noqa: B027 - most problems are ready when they are made
+        """Learn how closely the problem is to be solved, up to which C, before a run."""
+
+    def score_error(self, weights: DenseWeights) -> float:
+        """Return by how much the scores that bounds rest on may be wrong beyond double precision."""
+        return 0.0
+
+    def double(self) -> None:  # noqa: B027 - most problems have no choice
+        """Compute in double precision from now on, whatever is asked for."""
 
     def expansion(self, weights: DenseWeights) -> Expansion | None:
         """Return w as a sum over basis points where it is one; else None."""
@@ -250,7 +266,7 @@ class LinearProblem(Problem):
 
     def separate_into(self, cuts: Cuts, weights: DenseWeights, *, precise: bool) -> None:
         """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
-        if self.n_weights > self._SUMMED_BELOW:
+        if self.n_weights > self._SUMMED_BELOW or not self.has_vectors:
             super().separate_into(cuts, weights, precise=precise)
             return
         self.oracle_calls += self.n_examples

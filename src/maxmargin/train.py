@@ -14,7 +14,7 @@ from maxmargin._warm_start import Origins, Planes
 from maxmargin.problem import Problem
 from maxmargin.result import Solution
 from maxmargin.solvers import SOLVERS, make_solver, settle_solver
-from maxmargin.solvers.base import INTERRUPTED, Task, run
+from maxmargin.solvers.base import INTERRUPTED, PrecisionLost, Task, run
 
 
 class Trainable(Protocol):
@@ -201,7 +201,7 @@ def solutions_at(
     _check_planes(planes, chosen.name)
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
     try:
-        problem.prepare(tol)
+        problem.prepare(max(Cs), min(tol, chosen.option.get("epsilon") or tol))
         chosen, choice = settle_solver(solver, chosen, problem, loss, model.abilities, solver_options)
         origins = Origins(model, X, Y, problem, rescaling, chosen)
         content, origin = origins.match(planes, keeps=keep_planes)
@@ -210,17 +210,20 @@ def solutions_at(
                 problem.oracle_calls = 0
             deadline = None if max_time is None else time.perf_counter() + max_time
             is_last = k + 1 == len(Cs)
-            solution = run(
-                chosen,
-                Task(problem, float(C), loss, tol, rng, deadline),
-                max_iter=max_iter,
-                max_time=max_time,
-                verbose=verbose,
-                callback=callback,
-                planes=content,
-                resumes=k > 0,
-                keep_planes=keep_planes and is_last and origin is not None,
-            )
+            parameters: dict[str, Any] = {
+                "max_iter": max_iter,
+                "max_time": max_time,
+                "verbose": verbose,
+                "callback": callback,
+                "keep_planes": keep_planes and is_last and origin is not None,
+            }
+            task = Task(problem, float(C), loss, tol, rng, deadline)
+            try:
+                solution = run(chosen, task, planes=content, resumes=k > 0, **parameters)
+            except PrecisionLost:
+                problem.double()
+                problem.prepare(C, tol)
+                solution = run(chosen, task, **parameters)
             if solution.history:
                 solution.history[0].update(choice)
             if solution.planes is not None and origin is not None:

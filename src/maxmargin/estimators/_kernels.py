@@ -33,8 +33,12 @@ def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | N
         raise ValueError(f"kernel_approximation must be None or 'low-rank', found {approximation!r}.")
     if approximation is None:
         return None if kernel.name == "linear" else kernel
-    seed = estimator.random_state if isinstance(estimator.random_state, (int, np.integer)) else 0
-    return LowRank(kernel, estimator.n_components, estimator.basis, int(seed))
+    seed = estimator.random_state
+    if isinstance(seed, np.random.Generator):
+        seed = seed.integers(2**31)
+    elif isinstance(seed, np.random.RandomState):
+        seed = seed.randint(2**31 - 1)
+    return LowRank(kernel, estimator.n_components, estimator.basis, int(seed or 0))
 
 
 def refuse_stream(kernel: Kernel | LowRank | None) -> None:
@@ -55,10 +59,11 @@ def expansion_state(expansion: Expansion) -> dict[str, Any]:
     is_sparse: bool = sp.issparse(basis)
     rows: dict[str, Any] = {"basis": basis}
     if is_sparse:
+        basis.sum_duplicates()
         rows = {
             "indptr": basis.indptr.astype(np.int64),
             "indices": basis.indices.astype(np.int64),
-            "values": basis.data,
+            "values": basis.data.astype(np.float64),
             "shape": [int(length) for length in basis.shape],
         }
     return {
@@ -74,6 +79,8 @@ def expansion_from(state: dict[str, Any], n_labels: int, n_features: int) -> Exp
     """Take back what :func:`expansion_state` gave; raise ValueError or KeyError if it does not fit together."""
     name, gamma, degree, coef0 = state["kernel"]
     kernel = Kernel(name, gamma, degree, coef0)
+    if isinstance(kernel.gamma, str) or callable(kernel.name):
+        raise ValueError(f"its kernel has gamma {gamma!r}")
     basis: Any
     if "basis" in state:
         basis = state["basis"]
@@ -83,6 +90,9 @@ def expansion_from(state: dict[str, Any], n_labels: int, n_features: int) -> Exp
     parts = expansion.coef, expansion.intercept, expansion.table
     if any(part.dtype != np.float64 or not np.all(np.isfinite(part)) for part in parts):
         raise ValueError("its coefficients are not finite float64")
+    is_sparse: bool = sp.issparse(basis)
+    if not np.all(np.isfinite(basis.data if is_sparse else basis)):
+        raise ValueError("its basis is not finite")
     if expansion.coef.shape != (n_labels, basis.shape[0]) or expansion.intercept.shape != (n_labels,):
         raise ValueError(
             f"its coefficients have shapes {expansion.coef.shape} and {expansion.intercept.shape}, which do not fit {n_labels} "
@@ -102,6 +112,9 @@ def _checked_rows(state: dict[str, Any]) -> sp.csr_array:
     indptr, indices, values, shape = state["indptr"], state["indices"], state["values"], state["shape"]
     n_rows, n_features = (int(length) for length in shape)
     fits = len(indptr) == n_rows + 1 and len(indices) == len(values) and indptr[0] == 0 and indptr[-1] == len(values)
-    if not fits or np.any(np.diff(indptr) < 0) or np.any((indices < 0) | (indices >= n_features)):
+    is_integer = indptr.dtype.kind == "i" and indices.dtype.kind == "i"
+    if not fits or not is_integer or np.any(np.diff(indptr) < 0) or np.any((indices < 0) | (indices >= n_features)):
         raise ValueError("its sparse basis does not fit together")
-    return sp.csr_array((values, indices, indptr), shape=(n_rows, n_features))
+    rows = sp.csr_array((values, indices, indptr), shape=(n_rows, n_features))
+    rows.sum_duplicates()
+    return rows

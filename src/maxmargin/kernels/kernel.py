@@ -89,11 +89,12 @@ class Kernel:
         """Return the kernel with γ as a number."""
         if not isinstance(self.gamma, str):
             return self
+        if not self.is_native:
+            return replace(self, gamma=1.0)  # which these do not use
         spread = 1.0
         if self.gamma == "scale":
             is_sparse: bool = sp.issparse(X)
-            mean = X.mean()
-            spread = float(X.multiply(X).mean() - mean**2 if is_sparse else np.var(X, dtype=np.float64))
+            spread = _sparse_variance(X) if is_sparse else float(np.var(X, dtype=np.float64))
         return replace(self, gamma=1.0 / (X.shape[1] * spread) if spread > 0 and X.shape[1] else 1.0)
 
     def __call__(self, A: Any, B: Any) -> NDArray[np.float64]:
@@ -110,13 +111,22 @@ class Kernel:
         if self.name == "precomputed" or callable(self.name):
             one_by_one = (float(self(A[i : i + 1], A[i : i + 1])[0, 0]) for i in range(A.shape[0]))
             return np.fromiter(one_by_one, np.float64, A.shape[0])
+        rows = A.astype(np.float64)
         squares = (
-            np.asarray(A.multiply(A).sum(axis=1)).ravel() if is_sparse else np.einsum("ij,ij->i", A, A, dtype=float)
+            np.asarray(rows.multiply(rows).sum(axis=1)).ravel() if is_sparse else np.einsum("ij,ij->i", rows, rows)
         )
         if self.name == "linear":
             return squares + self.constant
         inside = float(self.for_data(A).gamma) * squares + self.coef0
         return (inside**self.degree if self.name == "poly" else np.tanh(inside)) + self.constant
+
+
+def _sparse_variance(X: Any) -> float:
+    """Return the variance of all entries of a sparse matrix, zeros and all."""
+    n = X.shape[0] * X.shape[1]
+    values = X.data.astype(np.float64)
+    mean = values.sum() / n if n else 0.0
+    return float((np.sum((values - mean) ** 2) + (n - len(values)) * mean**2) / n) if n else 0.0
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,9 @@ class LowRankMap:
         kept, factor = _factorize(values)
         return cls(kernel, rows[kept], ids[kept], factor, values.dtype)
 
-    def transform(self, X: Any, dtype: DTypeLike = np.float64, block_bytes: int = 1 << 26) -> NDArray[Any]:
+    def transform(
+        self, X: Any, dtype: DTypeLike = np.float64, block_bytes: int = 1 << 26, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
         """Return the features of every row.
 
         Parameters
@@ -123,18 +125,21 @@ class LowRankMap:
             The type of the features returned; the work is done in float32 where the kernel's values are so too.
         block_bytes : int, default=64 MB
             Rows are taken in blocks that need about this much memory beside the features returned.
+        out : ndarray of shape (n, n_components), optional
+            Where to put them, in its own type.
 
         Returns
         -------
         ndarray of shape (n, n_components)
         """
+        dtype = dtype if out is None else out.dtype
         if np.dtype(dtype) not in _SMALLEST_PIVOT:
             raise ValueError(f"dtype must be float32 or float64, found {np.dtype(dtype)}.")
         if not is_integer(block_bytes, 1):
             raise ValueError(f"block_bytes must be an integer ≥ 1, found {block_bytes!r}.")
         if X.shape[1] != self.basis.shape[1]:
             raise ValueError(f"X has {X.shape[1]} features but the basis has {self.basis.shape[1]}.")
-        features = np.empty((X.shape[0], self.n_components), dtype)
+        features = np.empty((X.shape[0], self.n_components), dtype) if out is None else out
         # In float32 only behind a kernel in float32: smaller pivots would blow its rounding up.
         factor = self._factor.astype(np.result_type(features, self._dtype), copy=False)
         size = max(1, block_bytes // (2 * 8 * self.n_components))

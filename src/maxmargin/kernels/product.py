@@ -141,12 +141,25 @@ def kernel_product(kernel: Kernel, X: Any, *, is_single: bool, cache_bytes: floa
     return NativeProduct(kernel, _best_layout(X), is_single=is_single, cache_bytes=cache_bytes)
 
 
-def cross_product(kernel: Kernel, X: Any, basis: Any) -> Product:
-    """Return K(X, basis) as a product, in double precision; for a precomputed kernel X holds its columns of the basis."""
+def cross_product(kernel: Kernel, X: Any, basis: Any, *, is_single: bool = False) -> Product:
+    """Return K(X, basis) as a product; for a precomputed kernel X holds its columns of the basis."""
+    if kernel.name != "precomputed" and X.shape[1] != basis.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features, but the basis points have {basis.shape[1]}.")
     if not kernel.is_native:
         return PythonProduct(kernel, X, basis)
     rows, points = _same_kind(X, basis)
-    return NativeProduct(kernel, rows, points, is_single=False)
+    return NativeProduct(kernel, rows, points, is_single=is_single)
+
+
+def part_product(
+    kernel: Kernel, X: Any, rows: NDArray[np.int64] | slice, points: NDArray[np.int64], *, is_single: bool
+) -> Product:
+    """Return the part of K(X, X) that some rows and some points have, as a product."""
+    if kernel.name == "precomputed":
+        return PythonProduct(kernel, X[rows][:, points])
+    if not kernel.is_native:
+        return PythonProduct(kernel, X[rows], X[points])
+    return cross_product(kernel, _best_layout(X[rows]), _best_layout(X[points]), is_single=is_single)
 
 
 def kernel_matrix(kernel: Kernel, A: Any, B: Any) -> FloatArray:
@@ -166,7 +179,9 @@ def kernel_matrix(kernel: Kernel, A: Any, B: Any) -> FloatArray:
 def called(kernel: Kernel, A: Any, B: Any) -> FloatArray:
     """Return what a kernel written in Python says of two matrices, after checking that it is a matrix of theirs."""
     assert callable(kernel.name)
-    values = np.asarray(kernel.name(A, B), dtype=np.float64)
+    answer: Any = kernel.name(A, B)
+    is_sparse: bool = sp.issparse(answer)
+    values = np.asarray(answer.toarray() if is_sparse else answer, dtype=np.float64)
     if values.shape != (A.shape[0], B.shape[0]):
         raise ValueError(
             f"the kernel returned shape {values.shape} for {A.shape[0]} and {B.shape[0]} rows; expected one value for each pair."

@@ -56,7 +56,7 @@ class LinearModel(ABC):
             return cls.abilities
         # Where an example is one row, columns of a kernel that the core computes take the place of vectors.
         lacks = {"vectors"} if cls.has_rows and kernel.is_native else {"vectors", "blocks"}
-        return cls.abilities - lacks
+        return (cls.abilities | {"kernel"}) - lacks
 
     @abstractmethod
     def bind(
@@ -122,12 +122,18 @@ class LinearModel(ABC):
         return w
 
     def _problem(
-        self, X: Any, structure: _core.Structure, sample_weight: ArrayLike | None, rescaling: str, n_jobs: int
+        self,
+        X: Any,
+        structure: _core.Structure,
+        sample_weight: ArrayLike | None,
+        rescaling: str,
+        n_jobs: int,
+        offsets: IntArray | None = None,
     ) -> LinearProblem:
-        """Join checked features and the structure of their outputs."""
+        """Join checked features and the structure of their outputs; ``offsets`` say where examples of many rows begin."""
         weights = check_sample_weight(sample_weight, structure.n_examples)
         if self.kernel is not None:
-            return self._kernel_problem(self.kernel, X, structure, weights, rescaling, n_jobs)
+            return self._kernel_problem(self.kernel, X, structure, weights, rescaling, n_jobs, offsets)
         self.n_features = X.shape[1]
         return LinearProblem(
             _core.LinearSpace(core_features(X), structure, rescaling),
@@ -146,6 +152,7 @@ class LinearModel(ABC):
         sample_weight: FloatArray | None,
         rescaling: str,
         n_jobs: int,
+        offsets: IntArray | None,
     ) -> LinearProblem:
         if self.nonnegative:
             raise ValueError("nonnegative is for weights of features; with a kernel there are none.")
@@ -173,6 +180,7 @@ class LinearModel(ABC):
             n_jobs,
             n_columns=self._rows,
             cheap_oracle=self.cheap_oracle,
+            offsets=offsets,
         )
 
     def _predict_rows(

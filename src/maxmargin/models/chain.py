@@ -100,7 +100,7 @@ class Chain(LinearModel):
         cost, weight = self._loss(y, data)
         step = _common_step(cost, weight, y) if rescaling == "slack" else 0.0
         structure = _core.Chain(data.offsets, self.n_labels, self.ends, y, forbidden, cost, weight, step)
-        return self._problem(data.rows, structure, sample_weight, rescaling, n_jobs)
+        return self._problem(data.rows, structure, sample_weight, rescaling, n_jobs, data.offsets)
 
     def _label_numbers(self, Y: Any, data: Sequences) -> NDArray[np.int32]:
         """Return the labels of all tokens, after checking that every token has one."""

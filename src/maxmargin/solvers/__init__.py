@@ -16,6 +16,7 @@ from maxmargin.solvers.mira import Mira
 from maxmargin.solvers.n_slack import NSlack
 from maxmargin.solvers.one_slack import OneSlack
 from maxmargin.solvers.perceptron import Perceptron
+from maxmargin.solvers.sampled_cuts import SampledCutsSolver
 from maxmargin.solvers.sdm import SDM
 from maxmargin.solvers.sgd import SGD
 
@@ -26,6 +27,7 @@ SOLVERS: dict[str, type[Solver]] = {
         OneSlack,
         NSlack,
         LineSearch,
+        SampledCutsSolver,
         SDM,
         DCD,
         DCDLight,
@@ -75,7 +77,10 @@ def make_solver(
 def _check_objective(chosen: type[Solver], loss: str, rescaling: str) -> None:
     """Refuse a loss or a rescaling that is not the solver's, naming the solvers that would do."""
     if loss not in chosen.losses and (chosen.losses or loss != "hinge"):
-        fitting = _either(key for key, solver in SOLVERS.items() if loss in solver.losses)
+        # What needs a kernel is no advice for every model.
+        fitting = _either(
+            key for key, solver in SOLVERS.items() if loss in solver.losses and "kernel" not in solver.needs
+        )
         does = f"minimises the {' and '.join(sorted(chosen.losses))} loss" if chosen.losses else "minimises no loss"
         raise ValueError(f"solver '{chosen.name}' {does}; for loss='{loss}' use {fitting}.")
     if rescaling not in chosen.rescalings:
@@ -117,6 +122,10 @@ _DESCRIPTIONS = {
     "slack_oracle": (
         "a model with slack_rescaled_argmax(x, y, w), or outputs(x) to enumerate; every solver runs this model with "
         "rescaling='margin' if it has loss_augmented_argmax"
+    ),
+    "kernel": (
+        "a built-in model with an exact kernel, as in Binary(kernel=Kernel('rbf')): it saves kernel values, and without a "
+        "kernel, or with a low-rank one, there are none to save; use another solver"
     ),
     "m_best": "for k_best > 1 a model with m_best(x, w, m), or outputs(x) to enumerate",
 }

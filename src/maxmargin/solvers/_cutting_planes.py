@@ -87,7 +87,7 @@ class CutModel:
 
     def restore(self, stored: StoredCuts) -> None:
         """Start from the cuts of an earlier run; the model has none yet."""
-        self.cuts = stored.cuts.copy()
+        self.cuts = self._problem.own_cuts(stored.cuts)
         for k, loss in enumerate(stored.losses):
             self._append(loss, stored.gram[k, : k + 1], stored.at_nonnegative[k])
 

@@ -135,6 +135,10 @@ class Solver(ABC):
         """Return the point to end with where that is not the best of the iterates."""
         return None
 
+    def final_dual(self, task: Task) -> float | None:
+        """Return a lower bound of the optimum where it is computed once, after the last iterate, and not with each."""
+        return None
+
     def resume(self, task: Task) -> Iterator[Iterate]:
         """Yield iterates for a task that differs by C only, from where those of the last task ended."""
         self._precise = False
@@ -155,6 +159,14 @@ class Solver(ABC):
     def demand_precision(self) -> None:
         """Search in double precision from now on."""
         self._precise = True
+
+
+# Kernel values in float32 may move bounds by this share of what is asked for, or of what was reached.
+_ERROR_SHARE = 0.3
+
+
+class PrecisionLost(Exception):
+    """Rounding in float32 has moved the bounds by too much: the run is to be made again in double precision."""
 
 
 # Below this relative gap the float32 search could hide a difference that matters.
@@ -183,8 +195,12 @@ class _Best:
         if iterate.primal is not None and iterate.weights is not None and iterate.primal < self.primal:
             self.weights.assign(iterate.weights)
             self.primal, self.is_precise = iterate.primal, iterate.is_precise
-        if iterate.dual is not None:
-            self.dual = max(self.dual, iterate.dual)
+        self.raise_dual(iterate.dual)
+
+    def raise_dual(self, dual: float | None) -> None:
+        """Take a lower bound if it is the best."""
+        if dual is not None:
+            self.dual = max(self.dual, dual)
 
     def take(self, result: DenseWeights | None) -> None:
         """Become the point that the solver ends with, if it names one; its primal is yet to be evaluated."""
@@ -217,12 +233,20 @@ class _Best:
         return {
             "iteration": number,
             "seconds": seconds,
-            "primal": self.primal if has_dual else None,
+            "primal": self.primal if has_dual or np.isfinite(self.primal) else None,
             "dual": self.dual if has_dual else None,
             "gap": self.gap if has_dual else None,
             "oracle_calls": oracle_calls,
             **iterate.details,
         }
+
+    def is_distorted(self, task: Task) -> bool:
+        """Whether the scores behind the bounds are off by what counts against the mean slack that tol stands for."""
+        total = task.C_total if task.problem.sample_weight is None else task.C * float(task.problem.sample_weight.sum())
+        error = task.problem.score_error(self.weights)
+        return error > 0.0 and error * total > _ERROR_SHARE * max(
+            task.tol * self.primal, self.gap if self.dual > -np.inf else 0.0
+        )
 
     def certificate(self, problem: Problem, message: str) -> Certificate:
         return Certificate(
@@ -284,6 +308,7 @@ def run(
                 message = f"max_time={max_time:g} s was reached"
                 break
         best.take(solver.result())
+        best.raise_dual(solver.final_dual(task))
         if message != _RULE_MET and history and solver.has_dual:
             # Training was cut short: its last point is better than those before it, more often than not.
             best.look_at(iterate, task)
@@ -291,11 +316,14 @@ def run(
     except KeyboardInterrupt:
         message = INTERRUPTED
         best.take(solver.result())
+    if message != INTERRUPTED and best.is_distorted(task):
+        raise PrecisionLost
     certificate = best.certificate(problem, message)
     if history:
         history[-1]["primal"] = certificate.primal
+        history[-1]["dual"] = certificate.dual
         history[-1]["gap"] = certificate.gap
-    _check_bounds(certificate)
+    _check_bounds(certificate, problem)
     if not certificate.converged:
         gap = certificate.relative_gap
         distance = (
@@ -320,21 +348,29 @@ def _convergence_warning(*, must_be_quick: bool) -> type[Warning]:
     return kind
 
 
-def _check_bounds(certificate: Certificate) -> None:
+def _check_bounds(certificate: Certificate, problem: Problem) -> None:
     """Refuse what rounding made meaningless: the optimum cannot lie between a dual and a smaller primal."""
     primal, dual = certificate.primal, certificate.dual
     if primal is None:
         return
     if np.isnan(primal) or (dual is not None and certificate.exact and dual > primal + 1e-6 * abs(primal)):
+        found = f"the bounds contradict each other (primal {primal:g}, dual {dual})"
+        if not problem.has_vectors:
+            raise ValueError(
+                f"{found}: the kernel is not positive semi-definite on these data, or C times its values is too large for double "
+                "precision. Choose other parameters (for 'sigmoid' a smaller gamma or coef0), scale the features or lower C."
+            )
         raise ValueError(
-            f"the bounds contradict each other (primal {primal:g}, dual {dual}): C · ‖features‖² is too large for double "
-            "precision. Scale the features (StandardScaler, MaxAbsScaler) or lower C."
+            f"{found}: C · ‖features‖² is too large for double precision. Scale the features (StandardScaler, MaxAbsScaler) or "
+            "lower C."
         )
 
 
 def _report(name: str, record: Record) -> None:
     if record["dual"] is None:
-        value = f"loss {record['loss']:.6g}"
+        # What a solver without a dual has to show, best first.
+        shown = next(key for key in ("primal", "primal_estimate", "loss") if record.get(key) is not None)
+        value = f"{shown.replace('_', ' ')} {record[shown]:.6g}"
     else:
         relative_gap = record["gap"] / max(record["primal"], 1e-300)
         value = f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  gap {relative_gap:.2e}"

@@ -1,0 +1,322 @@
+"""Cutting planes of sampled examples, for kernels (Yu and Joachims 2008, Algorithms 2 and 3).
+
+    min_w  ½‖w‖² + C max_k (c_k − w·g_k)₊        over cuts (c, g) of at most r examples each
+
+    max_α  Σ α_k c_k − ½‖w‖²                      α ≥ 0, Σ α_k ≤ C, w = Σ α_k g_k
+
+An exact cut Σ_i s_i (Δ_i, ψ_i) has all examples that violate their margins as basis points, and each of its scores takes a kernel
+value for every one of them. A sampled cut has r:
+
+    strategy "linear"     c = Σ_i s_i Δ_i of all,  g = (|I|/r) Σ_sample s_i ψ_i,  the sample from I = {i : ψ_i ≠ 0}
+    strategy "constant"   (c, g) = (n/r) Σ_sample s_i (Δ_i, ψ_i),                 the sample from all
+
+"linear" searches all examples in every iteration: their exact cut decides the stop, c − w·g ≤ ξ + ε, and gives the exact primal;
+the sample is drawn anew until its cut is violated by more than ε too. Score tables of the cuts are kept, so that an iteration
+takes n·r kernel values. "constant" looks at the sample only and stops when ``quiet`` samples in a row are not violated by more
+than ε; its kernel values are those among samples, whatever n is. Cuts are sums here where the paper has means: its C' and ξ are
+n·C and ξ/n, and ``epsilon`` counts as in the paper.
+
+The value of the QP over such cuts is no lower bound of the optimum. The history has it as ``model_value``; a true bound is
+computed at the end, from a feasible point of the dual that has a variable for each example and output (``_sampled.dual_bound``).
+
+``sampling="violation"`` goes beyond the paper, whose outlook asks for rates that differ between support vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from maxmargin import _core
+from maxmargin._parameters import is_integer, is_number
+from maxmargin.kernel_problem import ExpansionWeights, KernelProblem
+from maxmargin.problem import FloatArray, IntArray
+from maxmargin.solvers._sampled import SampledModel, TabledCuts, UntabledCuts, dual_bound
+from maxmargin.solvers._timing import Stopwatch
+from maxmargin.solvers.base import Iterate, Option, Record, Solver, Task
+from maxmargin.weights import DenseWeights
+
+# The QP is solved to this share of the last violation, or of ε near the end.
+_QP_SHARE, _EPSILON_SHARE = 0.1, 0.01
+# An estimate of the primal is so many standard errors wide on either side: 95 % of the normal distribution.
+_STANDARD_ERRORS = 1.96
+# With sampling="violation" so much of the chance to be drawn is the same for all: what one example may count stays bounded.
+_EVEN_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class FoundPlanes:
+    """The most violated planes of some examples at w: I, with s_i, Δ_i and w·ψ_i."""
+
+    examples: IntArray
+    weights: FloatArray
+    losses: FloatArray
+    dots: FloatArray
+
+    @property
+    def loss(self) -> float:
+        """The offset c of the cut that they sum to."""
+        return float(self.weights @ self.losses)
+
+    @property
+    def values(self) -> FloatArray:
+        """s_i H_i."""
+        return self.weights * (self.losses - self.dots)
+
+    @property
+    def value(self) -> float:
+        """What the cut that they sum to is worth at w."""
+        return float(self.values.sum())
+
+
+class SampledCutsSolver(Solver):
+    """Cuts of a few examples; see the module's text."""
+
+    name = "sampled-cuts"
+    losses = frozenset({"hinge"})
+    rescalings = frozenset({"margin"})
+    has_dual = False
+    needs = frozenset({"max_oracle", "kernel"})
+    options: ClassVar = {
+        "strategy": Option(
+            "linear",
+            lambda v: v in ("linear", "constant"),
+            "'linear' or 'constant'",
+            "search all examples in every iteration and sample those that violate their margins, or look at the sample only",
+        ),
+        "sample_size": Option(
+            400, lambda v: is_integer(v, 1), "an integer ≥ 1", "r, the examples that a cut is made of"
+        ),
+        "epsilon": Option(
+            0.001,
+            lambda v: is_number(v) and v > 0,
+            "a positive number",
+            "the paper's ε, in units of mean loss: stop when the cut is not violated by more",
+        ),
+        "quiet": Option(
+            4,
+            lambda v: is_integer(v, 1),
+            "an integer ≥ 1",
+            "p of strategy 'constant': stop after so many samples in a row that are not violated by more than ε",
+        ),
+        "prune_after": Option(
+            20, lambda v: is_integer(v, 1), "an integer ≥ 1", "drop a cut whose α was 0 in so many QPs in a row"
+        ),
+        "resample": Option(
+            20,
+            lambda v: is_integer(v, 1),
+            "an integer ≥ 1",
+            "strategy 'linear' draws at most so many samples until one is violated by more than ε, and else takes the most "
+            "violated",
+        ),
+        "sampling": Option(
+            "uniform",
+            lambda v: v in ("uniform", "violation"),
+            "'uniform' or 'violation'",
+            "how strategy 'linear' draws from the examples that violate their margins: all alike, or half alike and half in "
+            "proportion to the violation",
+        ),
+        "dual_bound": Option(
+            True,
+            lambda v: isinstance(v, (bool, np.bool_)),
+            "True or False",
+            "compute a lower bound of the optimum at the end, which takes a kernel value for each pair of basis points",
+        ),
+    }
+
+    _model: SampledModel | None = None
+    _problem: KernelProblem | None = None
+
+    def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
+        """Yield one iterate per cut; see the module's text."""
+        assert isinstance(task.problem, KernelProblem)
+        self._problem = task.problem
+        return self._linear(task) if self.option["strategy"] == "linear" else self._constant(task)
+
+    def result(self) -> DenseWeights | None:
+        """Return the last point of strategy "constant", whose iterates have no exact primal."""
+        return self._model.weights if self._model is not None and self.option["strategy"] == "constant" else None
+
+    def final_dual(self, task: Task) -> float | None:
+        """Return the bound of ``dual_bound``."""
+        if self._model is None or self._problem is None or not self.option["dual_bound"]:
+            return None
+        return dual_bound(self._problem, task.C, self._model.sampled, self._model.alpha)
+
+    # ------------------------------------------------------------------------------------------------- Algorithm 3
+
+    def _linear(self, task: Task) -> Iterator[Iterate]:
+        problem, watch = self._problem, _watch()
+        assert problem is not None
+        cuts = TabledCuts(problem)
+        model = self._model = SampledModel(problem, task.C, self.option["prune_after"], watch, cuts)
+        epsilon = self.option["epsilon"] * problem.n_examples
+        tries = 0
+        while True:
+            with watch("oracle"):
+                found, _ = self._search(problem, problem.all_ids, model.weights)
+            violation = found.value - model.slack
+            yield Iterate(
+                weights=model.weights,
+                primal=0.5 * model.weights.norm2() + task.C * found.value,
+                is_last=violation <= epsilon,
+                details=self._details(violation, tries=tries),
+            )
+            places, shares, tries = self._draw(task.rng, found, model.slack + epsilon)
+            if found.loss - float(shares @ found.dots[places]) <= model.slack:
+                continue  # no try is violated at all: such a cut would change nothing
+            with watch("oracle"):
+                _, planes = self._search(problem, found.examples[places], model.weights)
+            cuts.put(found.loss, planes, shares)
+            self._take_cut(task, violation)
+
+    def _draw(self, rng: np.random.Generator, found: FoundPlanes, needed: float) -> tuple[IntArray, FloatArray, int]:
+        """Draw samples until the cut of one is worth more than ``needed``; return it, or the best, and how many were drawn."""
+        best, best_value, tries = (np.zeros(0, np.int64), np.zeros(0)), -np.inf, 0
+        while tries < self.option["resample"]:
+            tries += 1
+            places, shares = self._sample(rng, found)
+            value = found.loss - float(shares @ found.dots[places])
+            if value > best_value:
+                best, best_value = (places, shares), value
+            if value > needed or len(places) == len(found.examples):
+                break
+        return *best, tries
+
+    def _sample(self, rng: np.random.Generator, found: FoundPlanes) -> tuple[IntArray, FloatArray]:
+        """Return a sample of I as ascending places, and what each plane counts in g: s_i over its chance to be drawn."""
+        n, r = len(found.examples), min(self.option["sample_size"], len(found.examples))
+        if self.option["sampling"] == "uniform" or r == n:
+            places = np.sort(rng.choice(n, r, replace=False))
+            return places, n / r * found.weights[places]
+        chances = inclusion_chances(found.values, r)
+        places = systematic_sample(rng, chances)
+        return places, found.weights[places] / chances[places]
+
+    # ------------------------------------------------------------------------------------------------- Algorithm 2
+
+    def _constant(self, task: Task) -> Iterator[Iterate]:
+        problem, watch, n_quiet = self._problem, _watch(), 0
+        assert problem is not None
+        cuts = UntabledCuts(problem)
+        model = self._model = SampledModel(problem, task.C, self.option["prune_after"], watch, cuts)
+        assert isinstance(model.weights, ExpansionWeights)
+        epsilon = self.option["epsilon"] * problem.n_examples
+        drawable = None if problem.sample_weight is None else np.flatnonzero(problem.sample_weight)
+        n = problem.n_examples if drawable is None else len(drawable)
+        r = min(self.option["sample_size"], n)
+        while True:
+            sample = np.sort(task.rng.choice(n, r, replace=False))
+            ids = sample if drawable is None else drawable[sample]
+            with watch("scores"):
+                cuts.score(model.weights, ids)
+            with watch("oracle"):
+                found, planes = self._search(problem, ids, model.weights)
+            violation = n / r * found.value - model.slack
+            n_quiet = n_quiet + 1 if violation <= epsilon else 0
+            estimate, interval = _primal_estimate(model.norm2, task.C, found.values, r, n)
+            yield Iterate(
+                is_last=n_quiet >= self.option["quiet"],
+                details=self._details(violation, estimate=estimate, interval=interval, tries=1),
+            )
+            if violation > epsilon:
+                cuts.put(n / r * found.loss, planes, n / r * found.weights)
+                self._take_cut(task, violation)
+
+    # ---------------------------------------------------------------------------------------------------- both
+
+    def _search(
+        self, problem: KernelProblem, ids: IntArray, weights: DenseWeights
+    ) -> tuple[FoundPlanes, _core.PlaneBatch]:
+        """Return the most violated planes of examples, without those of weight 0, and the same as the core has them."""
+        planes = problem.separate(ids, weights, precise=True)
+        examples = planes.examples().astype(np.int64)
+        s = np.ones(len(examples)) if problem.sample_weight is None else problem.sample_weight[examples]
+        kept = np.flatnonzero(s)
+        dots = problem.space.dots(planes, weights.exact)
+        return FoundPlanes(examples[kept], s[kept], planes.losses()[kept], dots[kept]), planes
+
+    def _take_cut(self, task: Task, violation: float) -> None:
+        """Make the pending cut one of the model's and move w."""
+        model = self._model
+        assert model is not None
+        model.keep_pending()
+        model.solve(max(_QP_SHARE * task.C * violation, _EPSILON_SHARE * self.option["epsilon"] * task.C_total))
+
+    def _details(
+        self,
+        violation: float,
+        *,
+        tries: int,
+        estimate: float | None = None,
+        interval: tuple[float, float] | None = None,
+    ) -> Record:
+        model, problem = self._model, self._problem
+        assert model is not None
+        assert problem is not None
+        added, dropped = model.n_added, model.n_dropped
+        model.n_added = model.n_dropped = 0  # an iteration may leave the model as it is
+        return {
+            "planes": model.sampled.n_planes,
+            "cuts": model.size,
+            "cuts_active": model.n_active,
+            "cuts_added": added,
+            "cuts_dropped": dropped,
+            "violation": violation / problem.n_examples,
+            "model_value": model.dual,
+            "primal_estimate": estimate,
+            "primal_interval": interval,
+            "tries": tries,
+            "kernel_values": problem.n_kernel_values,
+            "qp_tolerance": model.tolerance,
+            **model.watch.read(),
+        }
+
+
+def _watch() -> Stopwatch:
+    return Stopwatch("scores", "oracle", "gram", "qp", "weights")
+
+
+def _primal_estimate(norm2: float, C: float, values: FloatArray, r: int, n: int) -> tuple[float, tuple[float, float]]:
+    """Return ½‖w‖² + C (n/r) Σ s_i H_i of a sample of r out of n, and where the primal lies with a confidence of 95 %.
+
+    ``values`` are the s_i H_i above 0. The sample is drawn without replacement, so that one of all examples is exact.
+    """
+    mean = values.sum() / r
+    variance = max(float(np.sum(values**2)) - r * mean**2, 0.0) / max(r - 1, 1)
+    error = np.sqrt(variance / r * (n - r) / max(n - 1, 1))
+    estimate = 0.5 * norm2 + C * n * mean
+    width = _STANDARD_ERRORS * C * n * error
+    return float(estimate), (float(estimate - width), float(estimate + width))
+
+
+def inclusion_chances(violations: FloatArray, r: int) -> FloatArray:
+    """Return chances to be in a sample that sum to r, half alike and half in proportion to the violations, none above 1."""
+    total = violations.sum()
+    n = len(violations)
+    shares = np.full(n, 1.0 / n)
+    if total > 0.0:
+        shares = _EVEN_SHARE / n + (1.0 - _EVEN_SHARE) * violations / total
+    chances = np.zeros(n)
+    is_sure = np.zeros(n, bool)
+    # Those whose chance comes out above 1 are sure to be drawn; the others share what is left.
+    while True:
+        rest = r - np.count_nonzero(is_sure)
+        chances = np.where(is_sure, 1.0, rest * shares / shares[~is_sure].sum())
+        if not np.any(chances > 1.0):
+            return chances
+        is_sure |= chances >= 1.0
+
+
+def systematic_sample(rng: np.random.Generator, chances: FloatArray) -> IntArray:
+    """Return ascending places drawn without replacement, each with its chance: one for every whole number that their sum passes.
+
+    The order in which they are summed is random, so that all pairs may come together.
+    """
+    order = rng.permutation(len(chances))
+    ends = rng.random() + np.cumsum(chances[order])
+    passed = np.floor(ends) > np.floor(np.concatenate([[ends[0] - chances[order[0]]], ends[:-1]]))
+    return np.sort(order[passed])
