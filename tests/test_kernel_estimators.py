@@ -150,7 +150,7 @@ def test_sample_weights_count_examples():
         ({"kernel_approximation": "low-rank", "n_components": 0}, "n_components must be"),
         ({"kernel_approximation": "low-rank", "basis": "first"}, "basis must be"),
         ({"kernel_cache": -1}, "cache must be"),
-        ({"solver": "block-dual"}, "needs features as vectors"),
+        ({"solver": "n-slack"}, "needs features as vectors"),
     ],
 )
 def test_bad_parameters_are_named_before_any_work(kind, parameters, message):

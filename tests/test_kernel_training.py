@@ -100,6 +100,50 @@ def test_exact_kernels_reach_the_reference(name, kernel, stabilization):
         assert case.independent_primal(solution.expansion) == pytest.approx(certificate.primal, rel=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", ["binary", "multiclass"])
+def test_block_dual_moves_rows_by_kernel_columns(name, kernel, loss):
+    for seed in range(2):
+        case = Case(name, KERNELS[kernel], seed, with_weights=seed == 1)
+        best = reference.solve(reference.planes(case.model), case.C, case.sample_weight, loss)
+        solution = case.train(solver="block-dual", loss=loss, max_iter=100_000)
+        assert solution.certificate.primal == pytest.approx(best.objective, rel=1e-6)
+        for record in solution.history:
+            assert record["dual"] <= best.objective * (1 + 1e-9)
+            assert record["primal"] >= best.lower_bound * (1 - 1e-9)
+        if loss == "hinge":
+            assert case.independent_primal(solution.expansion) == pytest.approx(best.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("cache", [0.0, 0.3, 100.0])
+def test_block_dual_with_columns_that_do_not_fit(cache):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3))
+    y = rng.integers(3, size=900)
+    solutions = [
+        mm.train(
+            mm.models.Multiclass(3, kernel=mm.Kernel("rbf", 0.5, cache=size)),
+            X,
+            y,
+            tol=1e-3,
+            solver="block-dual",
+            n_jobs=jobs,
+        )
+        for size, jobs in ((100.0, 1), (cache, 2))
+    ]
+    assert np.allclose(solutions[0].w, solutions[1].w, atol=1e-9)
+
+
+def test_auto_takes_cuts_where_columns_do_not_fit():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2100, 3)), np.where(rng.random(2100) > 0.5, 1, -1)
+    for cache, expected in ((1000.0, "block-dual"), (1.0, "one-slack")):
+        solution = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.5, cache=cache)), X, y, tol=0.05)
+        assert solution.solver == expected
+        assert "kernel_cache" in solution.history[0]["reason"]
+
+
 @pytest.mark.parametrize("name", ["binary", "multiclass", "chain"])
 def test_slack_rescaling_with_a_kernel(name):
     case = Case(name, KERNELS["rbf"])
@@ -247,16 +291,21 @@ def test_paths_with_a_kernel():
 # ---------------------------------------------------------------------------------------------- what is refused
 
 
-@pytest.mark.parametrize("solver", ["block-dual", "n-slack", "sdm", "bcfw", "line-search", "perceptron", "mira", "sgd"])
+@pytest.mark.parametrize("solver", ["n-slack", "sdm", "bcfw", "line-search", "perceptron", "mira", "sgd"])
 def test_solvers_that_need_vectors_say_what_to_do(solver):
     case = Case("binary", KERNELS["rbf"])
     with pytest.raises(ValueError, match=r"needs features as vectors.*one-slack.*low-rank"):
         case.train(solver=solver)
 
 
-def test_squared_hinge_has_no_solver_for_exact_kernels():
+def test_chains_and_functions_have_no_block_dual():
+    with pytest.raises(ValueError, match=r"needs features as vectors.*one-slack"):
+        Case("chain", KERNELS["rbf"]).train(solver="block-dual")
     case = Case("binary", KERNELS["rbf"])
-    with pytest.raises(ValueError, match="needs features as vectors"):
+    case.native = mm.models.Binary(kernel=mm.Kernel(lambda A, B: A @ B.T))
+    with pytest.raises(ValueError, match=r"needs features as vectors.*one-slack"):
+        case.train(solver="block-dual")
+    with pytest.raises(ValueError, match=r"needs features as vectors.*no solver"):
         case.train(loss="squared_hinge")
 
 

@@ -58,11 +58,11 @@ def choose_by_problem(choice: Choice, problem: Problem, loss: str) -> Choice:
     ids = problem.all_ids[:_PROBED]
     if choice.solver != "block-dual" or len(ids) == 0:
         return choice
-    if not problem.has_vectors:
-        return _with_kernel(choice, problem, loss)
     if loss == "hinge" and problem.is_small and not choice.options:
         reason = "a pass costs next to nothing, and cuts depend neither on chance nor on the order of the examples"
         return _with_defaults(Choice("one-slack", reason, {}))
+    if not problem.has_vectors:
+        return _with_kernel(choice, problem, loss)
     if problem.can_be_inexact and problem.n_jobs > 1:
         # A model in Python: processes would be started for the probe, outside of what Ctrl-C ends in good order.
         return choice
