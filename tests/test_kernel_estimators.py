@@ -149,13 +149,49 @@ def test_sample_weights_count_examples():
         ({"kernel_approximation": "nystroem"}, "kernel_approximation must be"),
         ({"kernel_approximation": "low-rank", "n_components": 0}, "n_components must be"),
         ({"kernel_approximation": "low-rank", "basis": "first"}, "basis must be"),
-        ({"kernel_cache": -1}, "cache must be"),
+        ({"kernel_cache": -1}, "kernel_cache must be"),
         ({"solver": "n-slack"}, "needs features as vectors"),
     ],
 )
 def test_bad_parameters_are_named_before_any_work(kind, parameters, message):
     with pytest.raises(ValueError, match=message):
         fitted(kind, **parameters)
+
+
+def test_a_kernel_object_is_the_kernel_it_names():
+    plain = fitted("multiclass", gamma="scale", tol=1e-6)
+    ours = mm.MulticlassSVM(kernel=mm.Kernel("rbf"), tol=1e-6).fit(X, y)
+    assert np.array_equal(scores(ours), scores(plain))
+    assert np.allclose(scores(ours)[:3], ours.decision_function(X[:3]))
+    with pytest.raises(TypeError, match="is a Kernel already"):
+        mm.Kernel(mm.Kernel("rbf"))
+
+
+def test_expansions_hold_no_dust():
+    estimator = fitted(solver="one-slack", tol=1e-6)
+    coef = np.abs(estimator.expansion_.coef)
+    assert coef.max(axis=0).min() > 1e-11 * coef.max()
+
+
+def test_weights_that_a_kernel_does_not_have_are_said_to_be_elsewhere():
+    with pytest.raises(AttributeError, match="expansion_"):
+        fitted().coef_  # noqa: B018
+
+
+def test_a_function_cannot_change_the_data():
+    def centring(A, B):
+        A -= A.mean(axis=0)
+        return A @ B.T
+
+    with pytest.raises(ValueError, match="read-only"):
+        fitted(kernel=centring)
+
+
+def test_advice_for_a_loss_names_solvers_that_the_kernel_has():
+    with pytest.raises(ValueError, match=r"use 'block-dual'\.$"):
+        fitted(loss="squared_hinge", solver="one-slack")
+    with pytest.raises(ValueError, match="a precomputed kernel cannot be approximated"):
+        mm.BinarySVM(kernel="precomputed", loss="squared_hinge").fit(np.eye(4), [0, 1, 0, 1])
 
 
 def test_streams_have_no_kernel():

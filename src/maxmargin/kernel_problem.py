@@ -28,6 +28,8 @@ from maxmargin.kernels.product import Coefficients, NativeProduct, Product, kern
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
 from maxmargin.weights import DenseWeights
 
+# Up to so many rows nothing costs anything.
+_FEW_ROWS = 200
 # Up to so many rows kernel values are in double precision at no cost that counts.
 _DOUBLE_ROWS = 2000
 # What float32 rounds off a kernel value: units of which a few come of the exponential, and as many of its exponent as that is a
@@ -37,6 +39,8 @@ _ROUNDING, _FEW_UNITS, _SINGLE_SHARE = 6e-8, 10.0, 0.3
 _SAMPLED_ROWS, _APART = 128, 1024.0
 # Scores that moved with single rows are summed afresh after so many rounds: many small changes leave rounding behind.
 _REFRESH_EVERY = 20
+# A coefficient below this share of the largest is what is left of larger ones.
+_DUST = 1e-10
 # A square ‖g‖² below −this share of what its terms sum to is no rounding error: the kernel is not positive semi-definite.
 _NEGATIVE_SHARE = 1e-4
 
@@ -241,7 +245,7 @@ class KernelProblem(LinearProblem):
         super().__init__(space, sample_weight, np.zeros(0, np.int64), n_jobs, cheap_oracle=cheap_oracle)
         # Scores are looked up: there is nothing to gain from reading them in float32, and every pass is exact.
         self.always_precise = True
-        self.is_small = n_rows <= _DOUBLE_ROWS
+        self.is_small = n_rows <= _FEW_ROWS
         self.kernel = kernel
         self.n_columns = n_columns
         self.stride = _core.padded_labels(n_columns)
@@ -444,6 +448,8 @@ class KernelProblem(LinearProblem):
     def expansion(self, weights: DenseWeights) -> Expansion:
         """Return w as a sum over the training rows that it has coefficients for."""
         coef = weights.vector[: self.n_kernel].reshape(-1, self.stride)[:, : self.n_columns]
+        # Cuts that cancel each other leave dust.
+        coef = np.where(np.abs(coef) > _DUST * np.max(np.abs(coef), initial=0.0), coef, 0.0)
         kept = np.flatnonzero(np.any(coef != 0.0, axis=1))
         basis = kept if self.kernel.name == "precomputed" else self._X[kept]
         return Expansion(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin._parameters import is_number
 from maxmargin.kernels import Expansion, Kernel, LowRank
 
 
@@ -20,14 +22,19 @@ def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | N
     constant : float
         What every kernel value has added, in place of an intercept.
     """
-    kernel = Kernel(
-        estimator.kernel,
-        estimator.gamma,
-        estimator.degree,
-        estimator.coef0,
-        constant=constant,
-        cache=estimator.kernel_cache,
-    )
+    if not is_number(estimator.kernel_cache) or estimator.kernel_cache < 0:
+        raise ValueError(f"kernel_cache must be a number of megabytes ≥ 0, found {estimator.kernel_cache!r}.")
+    if isinstance(estimator.kernel, Kernel):
+        kernel = replace(estimator.kernel, constant=constant)
+    else:
+        kernel = Kernel(
+            estimator.kernel,
+            estimator.gamma,
+            estimator.degree,
+            estimator.coef0,
+            constant=constant,
+            cache=estimator.kernel_cache,
+        )
     approximation = estimator.kernel_approximation
     if approximation not in (None, "low-rank"):
         raise ValueError(f"kernel_approximation must be None or 'low-rank', found {approximation!r}.")

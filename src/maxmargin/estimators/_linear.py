@@ -228,6 +228,13 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         self.coef_ = np.ascontiguousarray(coef[:, :n_features])
         self.intercept_ = self.intercept_scaling * coef[:, n_features] if self.fit_intercept else np.zeros(len(coef))
 
+    def __getattr__(self, name: str) -> Any:
+        """Say where the weights are that a kernel does not have."""
+        if name == "coef_" and "expansion_" in vars(self):
+            raise AttributeError("with a kernel there is no coef_: the coefficients are in expansion_.")
+        # Whatever failed once fails again, with its own message.
+        return object.__getattribute__(self, name)
+
     def decision_function(self, X: Any) -> FloatArray:
         """Return the scores of the classes, or of the second class against the first where there are two.
 

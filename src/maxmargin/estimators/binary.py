@@ -17,7 +17,7 @@ from maxmargin.models.binary import Binary
 
 @storable
 class BinarySVM(LinearClassifier):
-    r"""A linear support vector machine for two classes, trained to a certified gap.
+    r"""A support vector machine for two classes, linear or with a kernel, trained to a certified gap.
 
     .. math::
 

@@ -65,8 +65,10 @@ class Kernel:
 
     def __post_init__(self) -> None:
         """Check the parameters."""
+        if isinstance(self.name, Kernel):
+            raise TypeError(f"kernel is a Kernel already, {self.name!r}: give it as it is.")
         known = ", ".join(f"'{name}'" for name in NAMES)
-        if not callable(self.name) and self.name not in NAMES:
+        if not callable(self.name) and not (isinstance(self.name, str) and self.name in NAMES):
             raise ValueError(f"kernel must be one of {known} or a function of two matrices, found {self.name!r}.")
         is_gamma = self.gamma in ("scale", "auto") if isinstance(self.gamma, str) else is_number(self.gamma)
         if not is_gamma or (not isinstance(self.gamma, str) and self.gamma <= 0):
@@ -171,7 +173,7 @@ class LowRank:
             raise ValueError("a low-rank kernel needs the kernel's function: kernel='precomputed' has none.")
         if not is_integer(self.n_components, 1):
             raise ValueError(f"n_components must be an integer ≥ 1, found {self.n_components!r}.")
-        if self.basis not in BASES:
+        if not isinstance(self.basis, str) or self.basis not in BASES:
             raise ValueError(f"basis must be one of {', '.join(map(repr, BASES))}, found {self.basis!r}.")
         if not is_integer(self.random_state, 0):
             raise ValueError(f"random_state must be an integer ≥ 0, found {self.random_state!r}.")

@@ -62,7 +62,7 @@ def make_solver(
         known = ", ".join(f"'{key}'" for key in ["auto", *SOLVERS])
         raise ValueError(f"solver must be one of {known}, found {name!r}.")
     chosen = SOLVERS[name]
-    _check_objective(chosen, loss, rescaling)
+    _check_objective(chosen, loss, rescaling, abilities)
     solver = chosen(options)
     needed = solver.needs if rescaling == "margin" else (solver.needs - {"max_oracle"}) | {"slack_oracle"}
     missing = sorted(needed - abilities)
@@ -74,19 +74,17 @@ def make_solver(
     return solver
 
 
-def _check_objective(chosen: type[Solver], loss: str, rescaling: str) -> None:
+def _check_objective(chosen: type[Solver], loss: str, rescaling: str, abilities: frozenset[str]) -> None:
     """Refuse a loss or a rescaling that is not the solver's, naming the solvers that would do."""
+    able = [
+        key for key, solver in SOLVERS.items() if loss in solver.losses and not solver.needs & _FEATURES - abilities
+    ]
     if loss not in chosen.losses and (chosen.losses or loss != "hinge"):
-        # What needs a kernel is no advice for every model.
-        fitting = _either(
-            key for key, solver in SOLVERS.items() if loss in solver.losses and "kernel" not in solver.needs
-        )
         does = f"minimises the {' and '.join(sorted(chosen.losses))} loss" if chosen.losses else "minimises no loss"
-        raise ValueError(f"solver '{chosen.name}' {does}; for loss='{loss}' use {fitting}.")
+        fitting = f"use {_either(able)}" if able else "there is no solver with this kernel"
+        raise ValueError(f"solver '{chosen.name}' {does}; for loss='{loss}' {fitting}.")
     if rescaling not in chosen.rescalings:
-        fitting = _either(
-            key for key, solver in SOLVERS.items() if rescaling in solver.rescalings and loss in solver.losses
-        )
+        fitting = _either(key for key in able if rescaling in SOLVERS[key].rescalings)
         does = "does not rescale slacks" if chosen.losses else "has no slacks to rescale"
         raise ValueError(f"solver '{chosen.name}' {does}; for rescaling='{rescaling}' use {fitting}.")
 
@@ -113,9 +111,12 @@ def settle_solver(
     return settled, choice.record()
 
 
+# What a solver may need of features, beside searches.
+_FEATURES = frozenset({"vectors", "blocks", "kernel"})
 _NO_VECTORS = (
-    "solver '{name}' needs features as vectors, which an exact kernel does not have; with one there is {able} for this "
-    "loss. With kernel_approximation='low-rank' all solvers run, and as many components as rows make it exact."
+    "solver '{name}' needs features as vectors, which this kernel does not have; with it there is {able} for this loss. "
+    "('block-dual' takes kernels that are named, of rows with one label.) With kernel_approximation='low-rank' all solvers run, "
+    "and as many components as rows make it exact; a precomputed kernel cannot be approximated."
 )
 _DESCRIPTIONS = {
     "max_oracle": "a model with loss_augmented_argmax(x, y, w), or outputs(x) to enumerate",
