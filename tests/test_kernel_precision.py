@@ -51,6 +51,7 @@ CASES = {
 
 @pytest.mark.parametrize("solver", ["one-slack", "block-dual"])
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore:max_time")
 def test_bounds_hold_in_double_precision(name, solver):
     kernel, X, C, is_single = CASES[name]
     y = data(X.shape[0])[1]
