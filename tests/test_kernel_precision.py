@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
 import maxmargin as mm
-from maxmargin.kernel_problem import KernelCuts, KernelProblem
+from maxmargin.kernel_cuts import KernelCuts
+from maxmargin.kernel_problem import KernelProblem
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 

@@ -16,6 +16,8 @@ FORBIDDEN = {
     "_parameters.py": {"problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "kernels": {"problem", "kernel_problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "kernel_problem.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
+    "kernel_cuts.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
+    "expansion_weights.py": {"problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "low_rank_problem.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "problem.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "model.py": {"solvers", "train", "estimators", "files", "datasets"},

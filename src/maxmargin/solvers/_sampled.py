@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.kernel_problem import ExpansionWeights, KernelProblem
+from maxmargin.expansion_weights import ExpansionWeights
+from maxmargin.kernel_problem import KernelProblem
 from maxmargin.problem import FloatArray, IntArray
 from maxmargin.solvers._cutting_planes import CutModel
 from maxmargin.solvers._timing import Stopwatch

@@ -32,7 +32,8 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer, is_number
-from maxmargin.kernel_problem import ExpansionWeights, KernelProblem
+from maxmargin.expansion_weights import ExpansionWeights
+from maxmargin.kernel_problem import KernelProblem
 from maxmargin.problem import FloatArray, IntArray
 from maxmargin.solvers._sampled import SampledModel, TabledCuts, UntabledCuts, dual_bound
 from maxmargin.solvers._timing import Stopwatch
