@@ -82,6 +82,33 @@ works("rows-tiny", "all values × 1e-200", "they do not count: an objective of n
 works("rows-float32-limits", "float32 values × 1e-30", "no underflow trouble",
         lambda: is_solved(binary((X * 1e-30).astype(np.float32), fit_intercept=False), 20.0))
 
+section("Kernels")
+refused("kernel-name", '`kernel="gauss"`', V, "kernel must be one of", lambda: binary(kernel="gauss"))
+refused("kernel-gamma", "`gamma` 0, negative or NaN", V, "gamma must be", lambda: binary(kernel="rbf", gamma=0.0))
+refused("kernel-nan", "a function that returns NaN", V, "not finite",
+        lambda: binary(kernel=lambda A, B: np.full((len(A), len(B)), np.nan)))
+refused("kernel-shape", "a function that returns another shape", V, "expected one value for each pair",
+        lambda: binary(kernel=lambda A, B: np.zeros(len(A))))
+refused("kernel-writes", "a function that changes its arguments", V, "read-only",
+        lambda: binary(kernel=lambda A, B: np.subtract(A, 1.0, out=A) @ B.T))
+refused("kernel-not-square", "a precomputed kernel that is not square", V, "square matrix", lambda: binary(kernel="precomputed"))
+refused("kernel-not-symmetric", "a precomputed kernel that is not symmetric", V, "not symmetric",
+        lambda: binary(np.triu(np.ones((20, 20))), kernel="precomputed"))
+refused("kernel-negative", "a negative diagonal", V, "diagonal of a kernel matrix is not negative",
+        lambda: binary(-np.eye(20), kernel="precomputed"))
+refused("kernel-indefinite", "a kernel that is not positive semi-definite, where that shows", V, "not positive semi-definite",
+        lambda: binary(kernel=lambda A, B: -(A @ B.T)))
+refused("kernel-solver", 'an exact kernel with `solver="sdm"`', V, "needs features as vectors",
+        lambda: binary(kernel="rbf", solver="sdm"))
+refused("kernel-predict", "fewer columns at prediction", V, "features",
+        lambda: binary(kernel="rbf").predict(X[:, :2]))
+works("kernel-far", "rows 1e8 apart under an RBF kernel", "trained: their kernels are 0",
+        lambda: is_solved(binary(1e8 * X, kernel="rbf", gamma=1.0)))
+works("kernel-equal-rows", "all rows equal", "trained: one basis point",
+        lambda: binary(np.ones((20, 3)), kernel="rbf", gamma=1.0).expansion_.size <= 1)
+works("kernel-components", "more components than rows", "as many as there are rows",
+        lambda: is_solved(binary(kernel="rbf", kernel_approximation="low-rank", n_components=1000)))
+
 section("Sample weights and costs")
 refused("weight-negative", "a negative sample weight", V, "sample_weight[2] is -1.0; weights must be finite and ≥ 0",
         lambda: binary(sample_weight=replaced([1.0] * 20, 2, -1.0)))
