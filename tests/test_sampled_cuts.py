@@ -1,68 +1,18 @@
-"""Cuts of sampled examples: how near they come to the optimum, which bounds are true, and what they refuse."""
+"""Cuts of sampled examples: how near they come to the optimum, the algorithms, and what they refuse."""
 
-import functools
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sampled_problems import KINDS, RBF, STRATEGIES, column, exact, problem, train
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
-from maxmargin import _core
 from maxmargin.solvers import _sampled, sampled_cuts
 from maxmargin.solvers.sampled_cuts import SampledCutsSolver, inclusion_chances, systematic_sample
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
-
-STRATEGIES = ["linear", "constant"]
-KINDS = ["binary", "multiclass", "chain"]
-RBF = mm.Kernel("rbf", gamma=1.5)
-
-
-@functools.cache
-def problem(kind, weighted=False):
-    """Model, X, Y, C, sample weights; few enough rows for the exact optimum."""
-    rng = np.random.default_rng(0)
-    if kind == "chain":
-        X = [rng.normal(size=(length, 2)) for length in rng.integers(2, 6, size=60)]
-        Y = [np.argmax(np.sin(2 * x) @ rng.normal(size=(2, 3)) + 0.5 * rng.normal(size=(len(x), 3)), axis=1) for x in X]
-        model, C = mm.models.Chain(3, ends=True, kernel=RBF), 0.5
-    else:
-        X = rng.uniform(-2.0, 2.0, size=(150, 2))
-        squares = np.floor(X + 0.1 * rng.normal(size=X.shape)).sum(axis=1).astype(int)
-        is_binary = kind == "binary"
-        Y = 2 * (squares % 2) - 1 if is_binary else squares % 3
-        model, C = (mm.models.Binary(kernel=RBF), 2.0) if is_binary else (mm.models.Multiclass(3, kernel=RBF), 1.0)
-    s = rng.uniform(0.2, 3.0, size=len(Y)) * (rng.random(len(Y)) < 0.75) if weighted else None
-    return model, X, Y, C, s
-
-
-@functools.cache
-def exact(kind, weighted=False):
-    model, X, Y, C, s = problem(kind, weighted)
-    return mm.train(model, X, Y, C, solver="one-slack", tol=1e-6, sample_weight=s).certificate
-
-
-def train(kind="binary", weighted=False, seed=0, max_iter=10_000, verbose=0, n_jobs=1, **options):
-    model, X, Y, C, s = problem(kind, weighted)
-    return mm.train(
-        model,
-        X,
-        Y,
-        C,
-        solver="sampled-cuts",
-        sample_weight=s,
-        random_state=seed,
-        max_iter=max_iter,
-        verbose=verbose,
-        n_jobs=n_jobs,
-        solver_options=options,
-    )
-
-
-def column(solution, name):
-    return [record[name] for record in solution.history]
 
 
 # ------------------------------------------------------------------------------------------------- how near it comes
@@ -184,151 +134,6 @@ def test_estimators_with_a_kernel_can_be_trained_so(kind, strategy):
     assert svm.score(X, Y) > 0.5
     with pytest.raises(ValueError, match="needs a built-in model with an exact kernel"):
         estimator(solver="sampled-cuts").fit(X, Y)
-
-
-# --------------------------------------------------------------------------------------------------------- true bounds
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("r", [3, 20, 60])
-@pytest.mark.parametrize("strategy", [*STRATEGIES, "violation"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_optimum_lies_between_the_bounds(kind, strategy, r, weighted):
-    best = exact(kind, weighted)
-    options = {"strategy": "linear", "sampling": "violation"} if strategy == "violation" else {"strategy": strategy}
-    for seed in range(2):
-        found = train(kind, weighted, seed, sample_size=r, **options).certificate
-        assert 0.0 <= found.dual <= best.primal
-        assert best.dual <= found.primal
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_dual_is_never_the_model_value(kind, strategy):
-    solution = train(kind, strategy=strategy, sample_size=10)
-    *before, last = solution.history
-    assert all(record["dual"] is None and record["gap"] is None for record in before)
-    assert last["model_value"] > exact(kind).primal, "the model does overestimate: it would be a wrong bound"
-    assert last["dual"] == solution.certificate.dual < exact(kind).dual
-    assert last["gap"] == solution.certificate.gap
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_without_dual_bound_there_is_none(strategy):
-    solution = train(strategy=strategy, sample_size=10, dual_bound=False)
-    assert solution.certificate.dual is solution.certificate.gap is None
-    assert set(column(solution, "dual")) == {None}
-    assert solution.certificate.primal == train(strategy=strategy, sample_size=10).certificate.primal
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_dual_is_that_of_a_feasible_point(kind, weighted, monkeypatch):
-    """β is put together once more, plane by plane, and its square is taken from the whole kernel matrix."""
-    _, X, Y, C, s = problem(kind, weighted)
-    seen = []
-
-    def spy(bound, C, cuts, alpha):
-        seen.append((bound, cuts, alpha))
-        return _sampled.dual_bound(bound, C, cuts, alpha)
-
-    monkeypatch.setattr(sampled_cuts, "dual_bound", spy)
-    dual = train(kind, weighted, sample_size=6).certificate.dual
-    ((bound, cuts, alpha),) = seen
-    beta, losses, vectors = {}, {}, {}
-    for k, a in enumerate(alpha):
-        planes = cuts[k].planes if a > 0.0 else _core.PlaneBatch()
-        for p, example in enumerate(planes.examples().tolist()):
-            key = (example, planes.code(p).tobytes())
-            beta[key] = beta.get(key, 0.0) + a * cuts[k].shares[p]
-            losses[key] = planes.losses()[p]
-            vectors[key] = np.zeros(bound.n_weights)
-            bound.space.add(planes, np.eye(len(planes))[p], vectors[key])
-    keys = list(beta)
-    mass = np.zeros(len(Y))
-    for key in keys:
-        mass[key[0]] += beta[key]
-    most = C * (np.ones(len(Y)) if s is None else s)
-    assert np.any(mass > most), "something had to be scaled"
-    feasible = np.array([beta[key] * min(1.0, most[key[0]] / mass[key[0]]) for key in keys])
-    for i in range(len(Y)):
-        assert sum(b for b, key in zip(feasible, keys, strict=True) if key[0] == i) <= most[i] * (1 + 1e-12)
-    w = feasible @ np.array([vectors[key] for key in keys])
-    rows = X if kind != "chain" else np.concatenate(X)
-    table = w[: len(rows) * bound.stride].reshape(len(rows), -1)
-    square = np.einsum("tl,tu,ul->", table, RBF(rows, rows), table) + np.sum(w[len(rows) * bound.stride :] ** 2)
-    linear = feasible @ np.array([losses[key] for key in keys])
-    assert dual == pytest.approx(linear - 0.5 * square, rel=1e-9)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_primal_is_that_of_the_expansion(kind, strategy, weighted):
-    model, X, Y, C, s = problem(kind, weighted)
-    solution = train(kind, weighted, strategy=strategy, sample_size=10)
-    bound = model.bind(X, Y, sample_weight=s)
-    weights = bound.zero_weights()
-    weights.coef[:] = solution.w
-    bound.add_scores(weights.coef, weights.exact)
-    assert solution.certificate.primal == pytest.approx(bound.primal(weights, C, squared=False), rel=1e-9)
-    assert solution.certificate.exact
-    assert solution.history[-1]["primal"] == solution.certificate.primal
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_scores_that_are_not_there_are_made_before_the_primal_is_evaluated(kind):
-    model, X, Y, C, _ = problem(kind)
-    bound = model.bind(X, Y)
-    scored, unscored = bound.zero_weights(), bound.zero_weights()
-    scored.coef[:] = unscored.coef[:] = train(kind, sample_size=10).w
-    bound.add_scores(scored.coef, scored.exact)
-    unscored.is_scored = False
-    assert bound.primal(unscored, C, squared=False) == pytest.approx(bound.primal(scored, C, squared=False), rel=1e-12)
-    assert unscored.is_scored
-    assert unscored.exact == pytest.approx(scored.exact)
-
-
-def test_linear_knows_the_primal_in_every_iteration_and_constant_at_the_end():
-    primals = column(train(sample_size=20), "primal")
-    assert primals == sorted(primals, reverse=True)
-    assert primals[0] == 2.0 * 150, "w = 0"
-    *before, last = column(train(strategy="constant", sample_size=20), "primal")
-    assert set(before) == {None}
-    assert last > 0.0
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_interval_of_an_estimate_holds_the_primal_as_often_as_it_says(kind, weighted):
-    model, X, Y, C, s = problem(kind, weighted)
-    bound = model.bind(X, Y, sample_weight=s)
-    point = train(kind, weighted, sample_size=20)
-    weights = bound.zero_weights()
-    weights.coef[:] = 0.5 * point.w
-    bound.add_scores(weights.coef, weights.exact)
-    slacks = bound.slacks(weights) * (1.0 if s is None else s)
-    drawable = np.arange(len(Y)) if s is None else np.flatnonzero(s)
-    primal, n, rng = bound.primal(weights, C, squared=False), len(drawable), np.random.default_rng(0)
-    hits, estimates = 0, []
-    for _ in range(1000):
-        values = slacks[rng.choice(drawable, 30, replace=False)]
-        estimate, (low, high) = sampled_cuts._primal_estimate(weights.norm2(), C, values[values > 0.0], 30, n)
-        estimates.append(estimate)
-        hits += low <= primal <= high
-    assert np.mean(estimates) == pytest.approx(primal, rel=0.01)
-    assert 880 <= hits <= 980
-    whole = sampled_cuts._primal_estimate(weights.norm2(), C, slacks[slacks > 0.0], n, n)
-    assert whole == (pytest.approx(primal), (pytest.approx(primal), pytest.approx(primal)))
-
-
-def test_the_history_of_constant_has_estimates_and_that_of_linear_none():
-    constant, linear = train(strategy="constant", sample_size=20), train(sample_size=20)
-    for record in constant.history:
-        low, high = record["primal_interval"]
-        assert low <= record["primal_estimate"] <= high
-    assert set(column(linear, "primal_estimate")) == set(column(linear, "primal_interval")) == {None}
-    assert set(constant.history[0]) == set(linear.history[0])
 
 
 # -------------------------------------------------------------------------------------------------------- the algorithms

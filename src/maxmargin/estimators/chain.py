@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._parameters import effective_n_jobs
-from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, loss_table, storable
+from maxmargin.estimators._base import Training, check_known, loss_table, storable
+from maxmargin.estimators._fitted_chain import FittedChain
 from maxmargin.estimators._kernels import (
     chosen_kernel,
-    expansion_from,
-    expansion_state,
     refuse_stream,
 )
 from maxmargin.estimators._sequence_data import (
-    check_hashable,
     check_legal,
     checked_token_weight,
     encode_known_labels,
@@ -29,16 +25,14 @@ from maxmargin.estimators._sequence_data import (
     read_sequences,
 )
 from maxmargin.estimators._streams import check_same_classes, online_only
-from maxmargin.estimators._vocabulary import Vocabulary
-from maxmargin.kernels import Expansion, Kernel, LowRank
+from maxmargin.kernels import Kernel, LowRank
 from maxmargin.models import Chain, Sequences
 from maxmargin.models._linear import check_sample_weight
-from maxmargin.problem import FloatArray
 from maxmargin.result import Solution
 
 
 @storable
-class ChainSVM(MaxMarginEstimator):
+class ChainSVM(FittedChain):
     r"""A first-order chain for labelling the tokens of sequences: a hidden Markov SVM.
 
     The score of the labels y for the sequence x is a sum over tokens and over neighbours,
@@ -150,15 +144,6 @@ class ChainSVM(MaxMarginEstimator):
     >>> tagger.predict([[["w=the"], ["w=cat"], ["w=barks"]]])
     [['DET', 'NOUN', 'VERB']]
     """
-
-    classes_: NDArray[Any]
-    n_features_in_: int
-    feature_names_: list[str]
-
-    # The weights in the model's own layout; coef_ and its siblings are views of them.
-    _model: Chain
-    _w: FloatArray | Expansion
-    _vocabulary: Vocabulary | None
 
     def __init__(
         self,
@@ -327,152 +312,6 @@ class ChainSVM(MaxMarginEstimator):
             kernel=kernel,
         )
 
-    def _set_fitted(
-        self,
-        classes: NDArray[Any],
-        forbidden: list[tuple[int, int]] | None,
-        vocabulary: Vocabulary | None,
-        n_features: int,
-        ends: bool,
-    ) -> None:
-        self.classes_ = classes
-        self.n_features_in_ = n_features
-        # Predicting needs neither the loss nor the token weights of the training data.
-        self._model = Chain(len(classes), ends=ends, forbidden=forbidden)
-        self._model.n_features = n_features
-        self._vocabulary = vocabulary
-        if vocabulary is not None:
-            self.feature_names_ = vocabulary.names
-        elif "feature_names_" in vars(self):
-            del self.feature_names_
-
-    @property
-    def coef_(self) -> FloatArray:
-        """Token weights, labels × features."""
-        return self._block("coef")
-
-    @property
-    def transition_(self) -> FloatArray:
-        """Weights of a label (row) before another (column)."""
-        return self._block("transition")
-
-    @property
-    def start_(self) -> FloatArray:
-        """Weights of first labels."""
-        return self._block("start")
-
-    @property
-    def stop_(self) -> FloatArray:
-        """Weights of last labels."""
-        return self._block("stop")
-
-    def _block(self, name: str) -> FloatArray:
-        if "_w" not in vars(self):
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}_': call fit first.")
-        if isinstance(self._w, Expansion):
-            if name == "coef":
-                raise AttributeError(
-                    f"with kernel={self.kernel!r} there is no coef_: expansion_ has the scores' coefficients."
-                )
-            blocks = self._model.table(self._w.table)
-        else:
-            blocks = self._model.blocks(self._w)
-        return blocks[name] if name in blocks else np.zeros(len(self.classes_))
-
-    @property
-    def expansion_(self) -> Expansion:
-        """With a kernel, basis tokens and their coefficients."""
-        if not isinstance(vars(self).get("_w"), Expansion):
-            raise AttributeError(
-                f"'{type(self).__name__}' object has no attribute 'expansion_': it has one with a kernel, after fit."
-            )
-        return cast(Expansion, self._w)
-
-    def predict(self, X: Any) -> list[list[Any]]:
-        """Return the labels with the highest score for each sequence.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        list of lists of labels
-        """
-        data = self._read(X)
-        return [
-            self.classes_[codes].tolist() for codes in self._model.predict(data, self._w, effective_n_jobs(self.n_jobs))
-        ]
-
-    def decision_function(self, X: Any) -> list[FloatArray]:
-        """Return max-marginals: how good the best labelling with a given label at a given token is.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        list of ndarrays of shape (length, n_labels)
-            The largest entry of every row is the score of the prediction, in the column of the predicted label.
-        """
-        data = self._read(X)
-        return self._model.max_marginals(data, self._w, effective_n_jobs(self.n_jobs))
-
-    def predict_topk(self, X: Any, k: int) -> list[list[tuple[list[Any], float]]]:
-        """Return the k best labellings of each sequence with their scores, best first.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As in :meth:`fit`.
-        k : int
-            How many; a sequence with fewer possible labellings has them all.
-
-        Returns
-        -------
-        list of lists of (labels, score)
-        """
-        data = self._read(X)
-        best = self._model.k_best(data, self._w, k, effective_n_jobs(self.n_jobs))
-        return [
-            [(self.classes_[codes].tolist(), float(score)) for codes, score in zip(outputs, scores, strict=True)]
-            for outputs, scores in best
-        ]
-
-    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Return the share of tokens that are labelled right.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As in :meth:`fit`.
-        y : list of label sequences
-            The true labels; one that was not seen in training counts as a mistake.
-        sample_weight : array of shape (n_sequences,), optional
-            How many times each sequence's tokens count.
-
-        Returns
-        -------
-        float
-        """
-        data = self._read(X)
-        flat = flatten_labels(y, data)
-        check_hashable(flat, data)
-        numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
-        truth = np.fromiter((numbers.get(label, -1) for label in flat), np.int32, len(flat))
-        predicted = np.concatenate(self._model.predict(data, self._w, effective_n_jobs(self.n_jobs)))
-        weights = check_sample_weight(sample_weight, len(data))
-        return float(
-            np.average(truth == predicted, weights=None if weights is None else np.repeat(weights, data.lengths))
-        )
-
-    def _read(self, X: Any) -> Sequences:
-        check_is_fitted(self)
-        return read_known_sequences(X, self.n_features_in_, self._vocabulary)
-
     def _forbidden_codes(self, classes: NDArray[Any]) -> list[tuple[int, int]] | None:
         if self.forbidden is None:
             return None
@@ -485,43 +324,6 @@ class ChainSVM(MaxMarginEstimator):
         check_known("forbidden", [label for pair in pairs for label in pair], classes.tolist())
         numbers = {label: number for number, label in enumerate(classes.tolist())}
         return [(numbers[before], numbers[after]) for before, after in pairs if before in numbers and after in numbers]
-
-    def _fitted_state(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        state = {
-            "classes": self.classes_,
-            "ends": self._model.ends,
-            "forbidden": None if self._model.forbidden is None else [list(pair) for pair in self._model.forbidden],
-            "feature_names": None if self._vocabulary is None else self._vocabulary.names,
-        }
-        if isinstance(self._w, Expansion):
-            return {**state, "n_features": self.n_features_in_, "expansion": expansion_state(self._w)}
-        # Without the padding of the core's layout, which may change.
-        blocks = self._model.blocks(self._w).items()
-        return {**state, "blocks": {name: np.ascontiguousarray(block) for name, block in blocks}}
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        blocks = None if "expansion" in state else state["blocks"]
-        names, forbidden = state["feature_names"], state["forbidden"]
-        k = len(state["classes"])
-        d = int(state["n_features"]) if blocks is None else blocks["coef"].shape[1]
-        if names is not None and len(names) != d:
-            raise ValueError(f"it names {len(names)} features and has weights for {d}")
-        pairs = None if forbidden is None else [(int(before), int(after)) for before, after in forbidden]
-        if any(not 0 <= label < k for pair in pairs or [] for label in pair):
-            raise ValueError("it forbids transitions between labels that it does not have")
-        self._set_fitted(state["classes"], pairs, None if names is None else Vocabulary(names), d, bool(state["ends"]))
-        if blocks is None:
-            self._w = expansion_from(state["expansion"], k, d)
-            n_table = sum(int(np.prod(shape)) for shape in self._model.table_blocks.values())
-            if self._w.table.shape != (n_table,):
-                raise ValueError(f"it has {self._w.table.size} weights of transitions, expected {n_table}")
-            return
-        expected = {"coef": (k, d), **self._model.table_blocks}
-        found = {name: block.shape for name, block in blocks.items()}
-        if found != expected or any(block.dtype != np.float64 for block in blocks.values()):
-            raise ValueError(f"its weights have shapes {found}, expected {expected} in float64")
-        self._w = self._model.join(**blocks)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
