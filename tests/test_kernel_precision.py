@@ -68,12 +68,7 @@ def test_scores_that_rounding_distorts_are_computed_again_in_double(monkeypatch)
     model = mm.models.Binary(kernel=mm.Kernel("rbf", 0.01))
     problems = bound(model, X, y)
     # As if the guess before training had been wrong.
-    can_be_single = KernelProblem._can_be_single
-    monkeypatch.setattr(
-        KernelProblem,
-        "_can_be_single",
-        lambda self, C, tol: not self._must_be_double and (can_be_single(self, C, tol) or True),
-    )
+    monkeypatch.setattr(KernelProblem, "_can_be_single", lambda self, C, tol: not self._must_be_double)
     solution = mm.train(model, X, y, C=1e3, tol=1e-2, solver="one-slack")
     assert not problems[0].is_single
     assert primal_in_double(solution, X, y, 1e3) == pytest.approx(solution.certificate.primal, rel=1e-6)
@@ -159,6 +154,14 @@ def test_small_integers_do_not_overflow():
     for kernel in (mm.Kernel("poly", "scale"), mm.Kernel("linear", "scale")):
         assert kernel.for_data(X).gamma == pytest.approx(1 / (6 * as_float.toarray().var()))
         assert np.allclose(kernel.diagonal(X), kernel.diagonal(as_float))
+
+
+def test_small_integers_are_not_taken_for_near_each_other():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.integers(-100, 100, (2100, 6)).astype(np.int8))
+    problem = mm.models.Binary(kernel=mm.Kernel("rbf", 1.0)).bind(X, np.where(rng.random(2100) > 0.5, 1, -1))
+    expected = float((X.toarray().astype(float) ** 2).sum(axis=1).max())
+    assert problem._largest_exponent(np.arange(5)) == expected
 
 
 def test_wide_sparse_rows_take_bounded_memory():

@@ -250,7 +250,7 @@ def test_a_new_cut_takes_only_the_columns_that_changed():
     assert columns < 3000 + 0.25 * n_cuts * 3000
 
 
-def test_float32_values_serve_loose_tolerances_only():
+def test_bounds_of_loose_and_of_fine_tolerances_hold_for_one_optimum():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(2100, 4))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)

@@ -95,7 +95,5 @@ void bind_kernels(nb::module_& m) {
             arg("cache_bytes"), arg("codes").none() = nb::none(), arg("distances2").none() = nb::none())
         .def("add", add, arg("points"), arg("starts"), arg("labels"), arg("values"), arg("stride"), arg("out"), arg("n_threads"))
         .def("matrix", matrix, arg("points"), arg("first"), arg("end"), arg("n_threads"))
-        .def_prop_ro("n_computed", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_computed(); }); })
-        .def_prop_ro("n_rows", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_rows(); }); })
-        .def_prop_ro("n_points", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_points(); }); });
+        .def_prop_ro("n_computed", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_computed(); }); });
 }

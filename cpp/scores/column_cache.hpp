@@ -22,7 +22,6 @@ class ColumnCache {
     ColumnCache(ColumnCache&&) = default;
     ColumnCache& operator=(ColumnCache&&) = default;
 
-    size_t size() const { return columns_.size(); }
     // A new use begins: columns found or made from now on stay until the next one begins.
     void begin() { ++now_; }
     // The column of a point, or null.

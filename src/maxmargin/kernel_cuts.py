@@ -29,12 +29,11 @@ class KernelCuts:
         # Where an interrupt struck between a cut and its score table, the former are more: such a set is not gone on from.
         return len(self._cuts)
 
-    def copy(self) -> KernelCuts:
-        """Return a set of the same cuts; their score tables, which never change, are shared."""
-        return self.copy_for(self._problem)
-
     def copy_for(self, problem: KernelProblem) -> KernelCuts:
-        """Return a set of the same cuts for the same problem bound anew; tables of another precision are made afresh."""
+        """Return a set of the same cuts for the same problem bound anew.
+
+        Score tables, which never change, are shared; those in float32 are made afresh for a problem in double.
+        """
         other = KernelCuts(problem)
         other._cuts, other._gram = self._cuts.copy(), self._gram
         if problem.is_single or not self._problem.is_single:

@@ -25,14 +25,12 @@ from maxmargin.kernel_cuts import KernelCuts
 from maxmargin.kernels._repeated_parts import repeated_parts
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel
-from maxmargin.kernels.product import Coefficients, NativeProduct, Product, kernel_product, part_product
+from maxmargin.kernels.product import DOUBLE_ROWS, Coefficients, NativeProduct, Product, kernel_product, part_product
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
 from maxmargin.weights import DenseWeights
 
 # Up to so many rows nothing costs anything.
 _FEW_ROWS = 200
-# Up to so many rows kernel values are in double precision at no cost that counts.
-_DOUBLE_ROWS = 2000
 # What float32 rounds off a kernel value: units of which a few come of the exponential, and as many of its exponent as that is a
 # difference of. In a score this may come to a share of the tolerance. Values and exponents are looked at for so many rows. (Dense
 # rows with larger exponents are treated apart.)
@@ -101,7 +99,7 @@ class KernelProblem(LinearProblem):
         the root of the sum of their squares. :meth:`score_error` looks at what came of it.
         """
         n_rows = self._X.shape[0]
-        if self._must_be_double or n_rows <= _DOUBLE_ROWS or self.kernel.name != "rbf" or not np.isfinite(C):
+        if self._must_be_double or n_rows <= DOUBLE_ROWS or self.kernel.name != "rbf" or not np.isfinite(C):
             return False
         rows = np.linspace(0, n_rows - 1, _SAMPLED_ROWS).astype(np.int64)
         points = np.linspace(0, n_rows - 1, 4 * _SAMPLED_ROWS).astype(np.int64)
@@ -117,8 +115,7 @@ class KernelProblem(LinearProblem):
         rows = np.linspace(0, self._X.shape[0] - 1, 2 * _SAMPLED_ROWS).astype(np.int64)
         entries = np.flatnonzero(weights.vector[: self.n_kernel])
         exact = self.scores_of(rows, entries, weights.vector[entries], is_single=False)
-        places = (rows[:, None] * self.stride + np.arange(self.stride)).ravel()
-        return float(np.max(np.abs(exact.ravel() - weights.exact[places]), initial=0.0))
+        return float(np.max(np.abs(exact - weights.exact[self.places_of(rows)]), initial=0.0))
 
     def double(self) -> None:
         """Compute kernel values in double precision from now on, whatever is asked for."""
@@ -126,15 +123,14 @@ class KernelProblem(LinearProblem):
 
     def _largest_exponent(self, rows: IntArray) -> float:
         """Return the largest γ‖x‖² of some rows, which are centred where they are dense."""
-        gamma = float(self.kernel.gamma)
+        squares, gamma = Kernel("linear", 1.0).diagonal, float(self.kernel.gamma)
         is_sparse: bool = sp.issparse(self._X)
         if is_sparse:
-            squares = self._X.multiply(self._X).astype(np.float64).sum(axis=1)
-            return gamma * float(np.max(squares, initial=0.0))
+            return gamma * float(np.max(squares(self._X), initial=0.0))
         parts = repeated_parts(self._X)
         rest = self._X if parts is None else parts.rest
         centred = rest[rows].astype(np.float64) - rest.mean(axis=0, dtype=np.float64)
-        return min(gamma * float(np.max(np.sum(centred**2, axis=1), initial=0.0)), _APART)
+        return min(gamma * float(np.max(squares(centred), initial=0.0)), _APART)
 
     @property
     def kept_columns(self) -> float:

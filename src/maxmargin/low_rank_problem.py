@@ -13,11 +13,9 @@ from maxmargin._feature_rows import core_features
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import LowRank
 from maxmargin.kernels.low_rank import LowRankMap
+from maxmargin.kernels.product import DOUBLE_ROWS
 from maxmargin.problem import FloatArray, LinearProblem
 from maxmargin.weights import DenseWeights
-
-# Up to so many rows features are in double precision.
-_DOUBLE_ROWS = 2000
 
 
 class LowRankFeatures:
@@ -29,7 +27,7 @@ class LowRankFeatures:
         self._constant = float(np.sqrt(kernel.constant))
         rng = np.random.default_rng(low_rank.random_state)
         self._map = LowRankMap.fit(self._kernel, X, low_rank.n_components, low_rank.basis, rng)
-        dtype = np.float64 if X.shape[0] <= _DOUBLE_ROWS else np.float32
+        dtype = np.float64 if X.shape[0] <= DOUBLE_ROWS else np.float32
         has_constant = self._constant > 0.0
         self.rows: NDArray[Any] = np.empty((X.shape[0], self._map.n_components + has_constant), dtype)
         self._map.transform(X, out=self.rows[:, : self._map.n_components])

@@ -1,13 +1,8 @@
 // Values of kernel functions. Compiled once per instruction set, under the rules of kernels_isa.cpp: no inline function of another
 // file, no standard header but <cstdint>.
-#include "scores/kernel_function.hpp"
+#include "scores/isa/kernel_values.hpp"
 
 namespace maxmargin::MAXMARGIN_ISA {
-
-void kernel_values(const KernelTask<float>& task);
-void kernel_values(const KernelTask<double>& task);
-void kernel_values(const SparseKernelTask<float>& task);
-void kernel_values(const SparseKernelTask<double>& task);
 
 namespace {
 

@@ -3,12 +3,9 @@
 // the inline functions of kernels.hpp and features.hpp are not used.
 #include "scores/kernels.hpp"
 
-namespace maxmargin::MAXMARGIN_ISA {
+#include "scores/isa/kernel_values.hpp"
 
-void kernel_values(const KernelTask<float>& task);
-void kernel_values(const KernelTask<double>& task);
-void kernel_values(const SparseKernelTask<float>& task);
-void kernel_values(const SparseKernelTask<double>& task);
+namespace maxmargin::MAXMARGIN_ISA {
 
 namespace {
 

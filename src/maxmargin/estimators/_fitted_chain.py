@@ -211,9 +211,8 @@ class FittedChain(MaxMarginEstimator):
         self._set_fitted(state["classes"], pairs, None if names is None else Vocabulary(names), d, bool(state["ends"]))
         if blocks is None:
             self._w = expansion_from(state["expansion"], k, d)
-            n_table = sum(int(np.prod(shape)) for shape in self._model.table_blocks.values())
-            if self._w.table.shape != (n_table,):
-                raise ValueError(f"it has {self._w.table.size} weights of transitions, expected {n_table}")
+            if self._w.table.shape != (self._model.n_table,):
+                raise ValueError(f"it has {self._w.table.size} weights of transitions, expected {self._model.n_table}")
             return
         expected = {"coef": (k, d), **self._model.table_blocks}
         found = {name: block.shape for name, block in blocks.items()}

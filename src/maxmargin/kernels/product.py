@@ -19,6 +19,8 @@ FloatArray = NDArray[np.float64]
 # Sparse rows are written out where that takes at most so much memory and few entries more: dense products are faster then.
 _DENSE_BYTES = 1e9
 _DENSE_SHARE = 0.08
+# Up to so many rows double precision costs nothing that counts.
+DOUBLE_ROWS = 2000
 # Functions written in Python are asked for blocks of at most so many values.
 _BLOCK_VALUES = 4_000_000
 
@@ -44,8 +46,6 @@ class Coefficients:
 class Product(Protocol):
     """K(rows, points) as something that multiplies."""
 
-    n_rows: int
-
     def add(self, coefficients: Coefficients, stride: int, out: FloatArray, n_jobs: int) -> None:
         """Add Σ k(row, point) · coefficient to ``out``, at places ``row * stride + label``."""
 
@@ -60,7 +60,6 @@ class NativeProduct:
     def __init__(
         self, kernel: Kernel, rows: Any, points: Any = None, *, is_single: bool, cache_bytes: float = 0.0
     ) -> None:
-        self.n_rows: int = rows.shape[0]
         parts = repeated_parts(rows) if kernel.name == "rbf" and points is None else None
         if parts is not None:
             rows = parts.rest

@@ -83,8 +83,15 @@ class LinearModel(ABC):
     @property
     def n_weights(self) -> int:
         """The length of w."""
-        table = sum(int(np.prod(shape)) for shape in self.table_blocks.values())
-        return self.n_features * _core.padded_labels(self._rows) + table
+        return self._n_weights_of(self.n_features)
+
+    @property
+    def n_table(self) -> int:
+        """How many weights belong to no feature."""
+        return sum(int(np.prod(shape)) for shape in self.table_blocks.values())
+
+    def _n_weights_of(self, n_features: int) -> int:
+        return n_features * _core.padded_labels(self._rows) + self.n_table
 
     def blocks(self, w: FloatArray) -> dict[str, NDArray[np.float64]]:
         """Name the parts of a weight vector, as views: writing to one writes to ``w``.
@@ -156,31 +163,16 @@ class LinearModel(ABC):
     ) -> LinearProblem:
         if self.nonnegative:
             raise ValueError("nonnegative is for weights of features; with a kernel there are none.")
+        common = structure, rescaling, sample_weight, n_jobs
         if isinstance(kernel, LowRank):
             features = LowRankFeatures(kernel, X)
             self.n_features = features.rows.shape[1]
-            return LowRankProblem(
-                features,
-                structure,
-                rescaling,
-                sample_weight,
-                n_jobs,
-                n_columns=self._rows,
-                cheap_oracle=self.cheap_oracle,
-            )
+            return LowRankProblem(features, *common, n_columns=self._rows, cheap_oracle=self.cheap_oracle)
         check_precomputed(kernel, X)
         # w has a coefficient for each training row.
         self.n_features = X.shape[0]
         return KernelProblem(
-            kernel.for_data(X),
-            X,
-            structure,
-            rescaling,
-            sample_weight,
-            n_jobs,
-            n_columns=self._rows,
-            cheap_oracle=self.cheap_oracle,
-            offsets=offsets,
+            kernel.for_data(X), X, *common, n_columns=self._rows, cheap_oracle=self.cheap_oracle, offsets=offsets
         )
 
     def _predict_rows(
@@ -199,11 +191,10 @@ class LinearModel(ABC):
                 raise TypeError("with a kernel, predict takes solution.expansion in place of w.")
             return core_features(X), self._checked_weights(w, X.shape[1])
         stride = _core.padded_labels(self._rows)
-        n_table = sum(int(np.prod(shape)) for shape in self.table_blocks.values())
-        if len(w.coef) != self._rows or w.table.shape != (n_table,):
+        if len(w.coef) != self._rows or w.table.shape != (self.n_table,):
             raise ValueError(
                 f"the expansion has scores of {len(w.coef)} labels and {w.table.size} other weights; expected {self._rows} and "
-                f"{n_table}: it is that of another model."
+                f"{self.n_table}: it is that of another model."
             )
         scores = w.scores(X, n_jobs, stride)
         return core_features(row_numbers(X.shape[0])), np.concatenate([scores.ravel(), w.table])
@@ -211,8 +202,7 @@ class LinearModel(ABC):
     def _checked_weights(self, w: ArrayLike, n_features: int) -> FloatArray:
         """Return w as the core takes it, after checking that it has a weight for each label of so many features."""
         weights = np.ascontiguousarray(as_numbers(w, "w"))
-        table = sum(int(np.prod(shape)) for shape in self.table_blocks.values())
-        expected = n_features * _core.padded_labels(self._rows) + table
+        expected = self._n_weights_of(n_features)
         if weights.shape != (expected,):
             raise ValueError(
                 f"X has {n_features} features, for which w needs shape ({expected},), found {weights.shape}: both must "

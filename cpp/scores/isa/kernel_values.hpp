@@ -1,0 +1,13 @@
+// What kernel_values_isa.cpp gives to kernels_isa.cpp, once per instruction set.
+#pragma once
+
+#include "scores/kernel_function.hpp"
+
+namespace maxmargin::MAXMARGIN_ISA {
+
+void kernel_values(const KernelTask<float>& task);
+void kernel_values(const KernelTask<double>& task);
+void kernel_values(const SparseKernelTask<float>& task);
+void kernel_values(const SparseKernelTask<double>& task);
+
+}  // namespace maxmargin::MAXMARGIN_ISA
