@@ -68,7 +68,7 @@ def make_solver(
     missing = sorted(needed - abilities)
     if missing:
         if missing[0] in ("vectors", "blocks"):
-            able = _fitting(loss, abilities)
+            able = _suiting(loss, abilities)
             raise ValueError(_NO_VECTORS.format(name=name, able=_either(able) if able else "no solver"))
         raise ValueError(f"solver '{name}' with rescaling='{rescaling}' needs {_DESCRIPTIONS[missing[0]]}.")
     return solver
@@ -76,9 +76,7 @@ def make_solver(
 
 def _check_objective(chosen: type[Solver], loss: str, rescaling: str, abilities: frozenset[str]) -> None:
     """Refuse a loss or a rescaling that is not the solver's, naming the solvers that would do."""
-    able = [
-        key for key, solver in SOLVERS.items() if loss in solver.losses and not solver.needs & _FEATURES - abilities
-    ]
+    able = _suiting(loss, abilities)
     if loss not in chosen.losses and (chosen.losses or loss != "hinge"):
         does = f"minimises the {' and '.join(sorted(chosen.losses))} loss" if chosen.losses else "minimises no loss"
         fitting = f"use {_either(able)}" if able else "there is no solver with this kernel"
@@ -89,9 +87,9 @@ def _check_objective(chosen: type[Solver], loss: str, rescaling: str, abilities:
         raise ValueError(f"solver '{chosen.name}' {does}; for rescaling='{rescaling}' use {fitting}.")
 
 
-def _fitting(loss: str, abilities: frozenset[str]) -> list[str]:
-    """Return the solvers of a loss that need no more than these abilities."""
-    return [key for key, solver in SOLVERS.items() if loss in solver.losses and solver.needs <= abilities]
+def _suiting(loss: str, abilities: frozenset[str]) -> list[str]:
+    """Return the solvers for a loss and a kind of features."""
+    return [key for key, solver in SOLVERS.items() if solver.suits(loss, abilities)]
 
 
 def _either(names: Iterable[str]) -> str:
@@ -111,8 +109,6 @@ def settle_solver(
     return settled, choice.record()
 
 
-# What a solver may need of features, beside searches.
-_FEATURES = frozenset({"vectors", "blocks", "kernel"})
 _NO_VECTORS = (
     "solver '{name}' needs features as vectors, which this kernel does not have; with it there is {able} for this loss. "
     "('block-dual' takes kernels that are named, of rows with one label.) With kernel_approximation='low-rank' all solvers run, "

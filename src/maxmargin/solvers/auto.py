@@ -40,8 +40,10 @@ def choose_by_options(
 ) -> Choice:
     """Return the first solver in the order of preference that minimises the loss, knows all options and fits the model."""
     given = dict(options or {})
-    fitting = [name for name in _CANDIDATES if loss in solvers[name].losses]
-    able = [name for name in fitting if not solvers[name].needs & {"vectors", "blocks"} - abilities] or fitting
+    # Where none suits, the first that minimises the loss is refused with a reason.
+    able = [name for name in _CANDIDATES if solvers[name].suits(loss, abilities)] or [
+        name for name in _CANDIDATES if loss in solvers[name].losses
+    ]
     for name in able:
         if set(given) <= set(solvers[name].options):
             reason = f"the default for {loss.replace('_', ' ')} loss"

@@ -88,6 +88,10 @@ EPSILON: Option = Option(
 )
 
 
+# What a solver may need of features, beside searches: products of planes, blocks of one example, or an exact kernel.
+_KINDS_OF_FEATURES = frozenset({"vectors", "blocks", "kernel"})
+
+
 class Solver(ABC):
     """One algorithm. Options are checked when it is made, needs when it is given a problem."""
 
@@ -116,6 +120,11 @@ class Solver(ABC):
     def stops_on_gap(self) -> bool:
         """Whether ``tol`` decides the end; a given ``epsilon`` brings the paper's own stop instead."""
         return self.option.get("epsilon") is None
+
+    @classmethod
+    def suits(cls, loss: str, abilities: frozenset[str]) -> bool:
+        """Return whether it minimises the loss, and features are what it needs; searches are looked at apart."""
+        return loss in cls.losses and not cls.needs & _KINDS_OF_FEATURES - abilities
 
     @classmethod
     def check_C(cls, C: float) -> None:
