@@ -13,13 +13,13 @@ from maxmargin import _core
 from maxmargin.problem import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from maxmargin.kernel_problem import KernelProblem
+    from maxmargin.kernel_scores import KernelScores
 
 
 class KernelCuts:
     """Cuts with their score tables."""
 
-    def __init__(self, problem: KernelProblem) -> None:
+    def __init__(self, problem: KernelScores) -> None:
         self._problem = problem
         self._cuts = _core.CutSet(problem.n_weights)
         self._scores: list[FloatArray] = []
@@ -29,7 +29,7 @@ class KernelCuts:
         # Where an interrupt struck between a cut and its score table, the former are more: such a set is not gone on from.
         return len(self._cuts)
 
-    def copy_for(self, problem: KernelProblem) -> KernelCuts:
+    def copy_for(self, problem: KernelScores) -> KernelCuts:
         """Return a set of the same cuts for the same problem bound anew.
 
         Score tables, which never change, are shared; those in float32 are made afresh for a problem in double.

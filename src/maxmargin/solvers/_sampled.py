@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.expansion_weights import ExpansionWeights
-from maxmargin.kernel_problem import KernelProblem
+from maxmargin.kernel_scores import KernelScores
 from maxmargin.problem import FloatArray, IntArray
 from maxmargin.solvers._cutting_planes import CutModel
 from maxmargin.solvers._timing import Stopwatch
@@ -39,7 +39,7 @@ class SampledCut:
 class SampledCuts(ABC):
     """Sampled cuts of one problem, the last one pending until it is kept."""
 
-    def __init__(self, problem: KernelProblem) -> None:
+    def __init__(self, problem: KernelScores) -> None:
         self._problem = problem
         self._cuts: list[SampledCut] = []
         self._pending: SampledCut | None = None
@@ -119,7 +119,7 @@ class SampledCuts(ABC):
 class TabledCuts(SampledCuts):
     """Cuts with their score tables for all rows, A of the paper: n·r kernel values for each, and none for w or products."""
 
-    def __init__(self, problem: KernelProblem) -> None:
+    def __init__(self, problem: KernelScores) -> None:
         super().__init__(problem)
         self._tables: list[NDArray[np.floating]] = []
         self._n_moves = 0
@@ -151,7 +151,7 @@ class TabledCuts(SampledCuts):
 class UntabledCuts(SampledCuts):
     """Cuts without tables: scores are made for the rows that are looked at, from the kernel values that takes."""
 
-    def __init__(self, problem: KernelProblem) -> None:
+    def __init__(self, problem: KernelScores) -> None:
         super().__init__(problem)
         self._scores: FloatArray = np.zeros(problem.n_weights)  # of the cut in hand, at the rows in hand
 
@@ -187,7 +187,7 @@ class SampledModel(CutModel):
     """The QP over sampled cuts. Its ``dual`` is the value of a model that may lie above the objective: **no lower bound**."""
 
     def __init__(
-        self, problem: KernelProblem, C: float, prune_after: int, watch: Stopwatch, sampled: SampledCuts
+        self, problem: KernelScores, C: float, prune_after: int, watch: Stopwatch, sampled: SampledCuts
     ) -> None:
         super().__init__(problem, C, prune_after, watch)
         self.sampled = sampled
@@ -206,7 +206,7 @@ class SampledModel(CutModel):
         self.norm2 = float(alpha @ (self._losses - self._qp.values))
 
 
-def dual_bound(problem: KernelProblem, C: float, cuts: SampledCuts, alpha: FloatArray) -> float:
+def dual_bound(problem: KernelScores, C: float, cuts: SampledCuts, alpha: FloatArray) -> float:
     """Return a true lower bound of the optimum, from the point of the n-slack dual that α stands for.
 
     β_i(ȳ) = Σ_k α_k a_ki over the cuts that have plane ȳ of example i, scaled down where Σ_ȳ β_i(ȳ) > C s_i:

@@ -33,7 +33,7 @@ import numpy as np
 from maxmargin import _core
 from maxmargin._parameters import is_integer, is_number
 from maxmargin.expansion_weights import ExpansionWeights
-from maxmargin.kernel_problem import KernelProblem
+from maxmargin.kernel_scores import KernelScores
 from maxmargin.problem import FloatArray, IntArray
 from maxmargin.solvers._sampled import SampledModel, TabledCuts, UntabledCuts, dual_bound
 from maxmargin.solvers._timing import Stopwatch
@@ -129,11 +129,11 @@ class SampledCutsSolver(Solver):
     }
 
     _model: SampledModel | None = None
-    _problem: KernelProblem | None = None
+    _problem: KernelScores | None = None
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per cut; see the module's text."""
-        assert isinstance(task.problem, KernelProblem)
+        assert isinstance(task.problem, KernelScores)
         self._problem = task.problem
         return self._linear(task) if self.option["strategy"] == "linear" else self._constant(task)
 
@@ -230,7 +230,7 @@ class SampledCutsSolver(Solver):
     # ---------------------------------------------------------------------------------------------------- both
 
     def _search(
-        self, problem: KernelProblem, ids: IntArray, weights: DenseWeights
+        self, problem: KernelScores, ids: IntArray, weights: DenseWeights
     ) -> tuple[FoundPlanes, _core.PlaneBatch]:
         """Return the most violated planes of examples, without those of weight 0, and the same as the core has them."""
         planes = problem.separate(ids, weights, precise=True)

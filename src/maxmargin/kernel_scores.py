@@ -1,0 +1,244 @@
+"""Training with an exact kernel: w is known by its coefficients over the training rows and by its scores there.
+
+    w = Σ_t Σ_l β_tl φ(x_t) ⊗ e_l  (+ weights that no kernel has)      score of row t, label l:  F_tl = Σ_u k(x_t, x_u) β_ul
+
+A plane is a vector of coefficients: those of the rows that differ from the truth. Its product with w is its sum over F, so that
+searches and values of planes are those of a linear model whose features are the rows' numbers and whose weights are F. Products
+of two planes need K and are not formed. A cut is a sum of planes with its score table S = K g; products of cuts are sums over S,
+and F = Σ α_k S_k (Joachims, Finley and Yu 2009, section 3.3).
+
+S of a new cut is that of the stored cut that differs least from it, plus the kernel columns of the rows that differ: few do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin import _core
+from maxmargin.expansion_weights import ExpansionWeights
+from maxmargin.kernel_cuts import KernelCuts
+from maxmargin.kernels._repeated_parts import repeated_parts
+from maxmargin.kernels.expansion import Expansion
+from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.product import DOUBLE_ROWS, Coefficients, Product, kernel_product, part_product
+from maxmargin.problem import FloatArray, IntArray, Problem
+from maxmargin.weights import DenseWeights
+
+# Up to so many rows nothing costs anything.
+_FEW_ROWS = 200
+# What float32 rounds off a kernel value: units of which a few come of the exponential, and as many of its exponent as that is a
+# difference of. In a score this may come to a share of the tolerance. Values and exponents are looked at for so many rows. (Dense
+# rows with larger exponents are treated apart.)
+_ROUNDING, _FEW_UNITS, _SINGLE_SHARE = 6e-8, 10.0, 0.3
+_SAMPLED_ROWS, _APART = 128, 1024.0
+# A coefficient below this share of the largest is what is left of larger ones.
+_DUST = 1e-10
+# A square ‖g‖² below −this share of what its terms sum to is no rounding error: the kernel is not positive semi-definite.
+_NEGATIVE_SHARE = 1e-4
+
+
+class KernelScores(Problem):
+    """What problems have in common whose scores of rows are a kernel expansion, whoever searches their outputs.
+
+    A subclass calls :meth:`_set_kernel` when it is made. Its weights are those of rows × columns, in rows of ``stride``
+    numbers, and then those that no kernel has.
+    """
+
+    has_vectors = False
+    depends_on_all = True
+    planes_are_outputs = False
+
+    def _set_kernel(self, kernel: Kernel, X: Any, n_columns: int, offsets: IntArray | None) -> None:
+        """Take the kernel, the rows, how many scores each has, and where examples of many rows begin."""
+        self.kernel = kernel
+        self.n_columns = n_columns
+        self.stride = _core.padded_labels(n_columns)
+        self.n_kernel = X.shape[0] * self.stride  # so many of the weights come before those that no kernel has
+        self.is_small = X.shape[0] <= _FEW_ROWS
+        self.is_single = False
+        self._X = X
+        self._offsets = offsets
+        self._n_part_values = 0
+        self._product: Product | None = None
+        self._must_be_double = False
+        self._largest_diagonal = float(np.max(_some_diagonal(kernel, X), initial=0.0))
+
+    def prepare(self, C: float, tol: float) -> None:
+        """Choose the precision of kernel values by what is asked for."""
+        is_single = self._can_be_single(C, tol)
+        if self._product is None or is_single != self.is_single:
+            self.is_single = is_single
+            self._product = kernel_product(
+                self.kernel, self._X, is_single=is_single, cache_bytes=1e6 * self.kernel.cache
+            )
+
+    def _can_be_single(self, C: float, tol: float) -> bool:
+        """Return whether what float32 rounds off scores is likely to be small against the tolerance.
+
+        A score is a sum of β_j k(x, x_j) with |β_j| ≤ C s_j. Its terms are rounded up and down, so that their errors add up like
+        the root of the sum of their squares. :meth:`score_error` looks at what came of it.
+        """
+        n_rows = self._X.shape[0]
+        if self._must_be_double or n_rows <= DOUBLE_ROWS or self.kernel.name != "rbf" or not np.isfinite(C):
+            return False
+        rows = np.linspace(0, n_rows - 1, _SAMPLED_ROWS).astype(np.int64)
+        points = np.linspace(0, n_rows - 1, 4 * _SAMPLED_ROWS).astype(np.int64)
+        largest = float(np.sqrt((self.kernel(self._X[rows], self._X[points]) ** 2).mean(axis=1).max()))
+        heaviest = 1.0 if self.sample_weight is None else float(self.sample_weight.max())
+        error = _ROUNDING * (_FEW_UNITS + self._largest_exponent(rows))
+        return bool(error * C * heaviest * np.sqrt(n_rows) * largest <= _SINGLE_SHARE * tol)
+
+    def score_error(self, weights: DenseWeights) -> float:
+        """Return by how much scores differ from those in double precision: the largest difference in a sample of rows."""
+        if not self.is_single:
+            return 0.0
+        rows = np.linspace(0, self._X.shape[0] - 1, 2 * _SAMPLED_ROWS).astype(np.int64)
+        entries = np.flatnonzero(weights.vector[: self.n_kernel])
+        exact = self.scores_of(rows, entries, weights.vector[entries], is_single=False)
+        return float(np.max(np.abs(exact - weights.exact[self.places_of(rows)]), initial=0.0))
+
+    def double(self) -> None:
+        """Compute kernel values in double precision from now on, whatever is asked for."""
+        self._must_be_double = True
+
+    def _largest_exponent(self, rows: IntArray) -> float:
+        """Return the largest γ‖x‖² of some rows, which are centred where they are dense."""
+        squares, gamma = Kernel("linear", 1.0).diagonal, float(self.kernel.gamma)
+        is_sparse: bool = sp.issparse(self._X)
+        if is_sparse:
+            return gamma * float(np.max(squares(self._X), initial=0.0))
+        parts = repeated_parts(self._X)
+        rest = self._X if parts is None else parts.rest
+        centred = rest[rows].astype(np.float64) - rest.mean(axis=0, dtype=np.float64)
+        return min(gamma * float(np.max(squares(centred), initial=0.0)), _APART)
+
+    @property
+    def kept_columns(self) -> float:
+        """Which share of the columns of the kernel matrix may be kept."""
+        n_rows, n_bytes = self._X.shape[0], 4.0 if self.is_single else 8.0
+        return float(min(1.0, 1e6 * self.kernel.cache / max(n_bytes * n_rows * n_rows, 1.0)))
+
+    @property
+    def product(self) -> Product:
+        """K as something that multiplies."""
+        if self._product is None:
+            self.prepare(np.inf, 0.0)
+        assert self._product is not None
+        return self._product
+
+    def zero_weights(self) -> ExpansionWeights:
+        """Return w = 0."""
+        return ExpansionWeights(self.n_weights)
+
+    def new_cuts(self) -> Any:
+        """Return an empty set of cuts."""
+        return KernelCuts(self)
+
+    def own_cuts(self, cuts: Any) -> Any:
+        """Return cuts of the same problem, bound earlier, for this one."""
+        return cuts.copy_for(self)
+
+    def add_scores(self, change: FloatArray, scores: FloatArray) -> None:
+        """Add the scores of a change of coefficients; weights that no kernel has are their own."""
+        entries = np.flatnonzero(change)
+        self.add_entry_scores(entries, change[entries], scores)
+
+    def add_entry_scores(self, entries: IntArray, values: FloatArray, scores: FloatArray) -> None:
+        """Add the scores of coefficients at ascending places; each point takes a kernel value for every row."""
+        n = int(np.searchsorted(entries, self.n_kernel))
+        coefficients = Coefficients.of(entries[:n], values[:n], self.stride)
+        self.product.add(coefficients, self.stride, scores[: self.n_kernel], self.n_jobs)
+        scores[entries[n:]] += values[n:]
+
+    def rows_of(self, examples: IntArray) -> IntArray:
+        """Return the numbers of all rows of some examples, in their order."""
+        if self._offsets is None:
+            return examples
+        starts = self._offsets[examples]
+        lengths = self._offsets[examples + 1] - starts
+        rows: IntArray = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        return rows
+
+    def places_of(self, rows: IntArray) -> IntArray:
+        """Return where the weights of some rows lie, those of a row side by side."""
+        return (rows[:, None] * self.stride + np.arange(self.stride)).ravel()
+
+    def scores_of(
+        self, rows: IntArray | slice, entries: IntArray, values: FloatArray, *, is_single: bool
+    ) -> FloatArray:
+        """Return the scores that coefficients at ascending places give to some rows, in the order of :meth:`places_of`.
+
+        The kernel values are those of these rows and points alone: the work does not grow with the number of all rows. None of
+        them is kept.
+        """
+        n_rows = self._X.shape[0] if isinstance(rows, slice) else len(rows)
+        out = np.zeros(n_rows * self.stride)
+        n = int(np.searchsorted(entries, self.n_kernel))
+        points, owners = np.unique(entries[:n] // self.stride, return_inverse=True)
+        if len(points) and n_rows:
+            product = part_product(self.kernel, self._X, rows, points, is_single=is_single)
+            places = owners * self.stride + entries[:n] % self.stride
+            product.add(Coefficients.of(places, values[:n], self.stride), self.stride, out, self.n_jobs)
+            self._n_part_values += product.n_computed
+        return out
+
+    def square(self, coef: FloatArray) -> float:
+        """Return ‖w‖² of coefficients, in double precision, from the kernel values among the points that they have."""
+        entries = np.flatnonzero(coef)
+        rows = np.unique(entries[entries < self.n_kernel] // self.stride)
+        scores = self.scores_of(rows, entries, coef[entries], is_single=False)
+        table = coef[self.n_kernel :]
+        return float(np.einsum("i,i->", coef[self.places_of(rows)], scores) + np.einsum("i,i->", table, table))
+
+    @property
+    def n_kernel_values(self) -> int:
+        """How many kernel values were computed."""
+        return self._n_part_values + (0 if self._product is None else self._product.n_computed)
+
+    def primal(self, weights: DenseWeights, C: float, *, squared: bool, ids: IntArray | None = None) -> float:
+        """Return ½‖w‖² + C Σ s_i H_i (or H_i²); scores that are not there yet are made first."""
+        assert isinstance(weights, ExpansionWeights)
+        if not weights.is_scored:
+            entries = np.flatnonzero(weights.coef)
+            everyone = self.scores_of(slice(None), entries, weights.coef[entries], is_single=self.is_single)
+            weights.exact[:] = np.concatenate([everyone, weights.coef[self.n_kernel :]])
+            weights.is_scored = True
+            weights.touch()
+        return super().primal(weights, C, squared=squared, ids=ids)
+
+    def check_square(self, square: float, coefficient_square: float) -> None:
+        """Refuse ‖g‖² < 0 of a sum with these squares of coefficients: no kernel gives it."""
+        # What the square would be if the kernel were diagonal is a scale for rounding errors.
+        scale = coefficient_square * max(self._largest_diagonal, 1e-300)
+        if square < -_NEGATIVE_SHARE * scale:
+            raise ValueError(
+                "the kernel is not positive semi-definite on these data: the square of a sum of features came out negative "
+                f"({square:.3g}). Choose other parameters (for 'sigmoid' a smaller gamma or coef0), or another kernel."
+            )
+
+    def expansion(self, weights: DenseWeights) -> Expansion:
+        """Return w as a sum over the training rows that it has coefficients for."""
+        coef = weights.vector[: self.n_kernel].reshape(-1, self.stride)[:, : self.n_columns]
+        # Cuts that cancel each other leave dust.
+        coef = np.where(np.abs(coef) > _DUST * np.max(np.abs(coef), initial=0.0), coef, 0.0)
+        kept = np.flatnonzero(np.any(coef != 0.0, axis=1))
+        basis = kept if self.kernel.name == "precomputed" else self._X[kept]
+        return Expansion(
+            replace(self.kernel, constant=0.0),
+            basis,
+            np.ascontiguousarray(coef[kept].T),
+            self.kernel.constant * coef.sum(axis=0),
+            weights.vector[self.n_kernel :].copy(),
+        )
+
+
+def _some_diagonal(kernel: Kernel, X: Any) -> FloatArray:
+    """Return k(x, x) of some rows, for its scale."""
+    rows = np.linspace(0, X.shape[0] - 1, min(_SAMPLED_ROWS, X.shape[0])).astype(np.int64)
+    if kernel.name != "precomputed":
+        return kernel.diagonal(X[rows])
+    return np.array([float(X[i, i]) for i in rows]) + kernel.constant
