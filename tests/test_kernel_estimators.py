@@ -1,6 +1,7 @@
 """Estimators with kernels: fitted attributes, files, pickles, predictions, and what they refuse."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -216,3 +217,95 @@ def test_chains_with_named_features(tmp_path):
         [[["w=a"], ["w=unseen"]]]
     )
     assert tagger.transition_.shape == (3, 3)
+
+
+# ------------------------------------------------------------------------------------------- fewer basis points
+
+
+def test_reduced_expansions_are_the_best_of_their_points():
+    """The coefficients of a reduced expansion are those of the projection of w on the span of its points."""
+    rng = np.random.default_rng(0)
+    kernel = mm.Kernel("rbf", 0.5)
+    basis, coef = rng.normal(size=(40, 2)), rng.normal(size=(3, 40))
+    whole = mm.Expansion(kernel, basis, coef, rng.normal(size=3), rng.normal(size=4))
+
+    def distance2(other):
+        K, cross = kernel(basis, basis), kernel(basis, other.basis)
+        own = kernel(other.basis, other.basis)
+        terms = zip(coef, other.coef, strict=True)
+        return sum(a @ K @ a - 2 * a @ cross @ b + b @ own @ b for a, b in terms)
+
+    last = np.inf
+    for m in (1, 3, 10, 25):
+        reduced = whole.reduced(m)
+        assert reduced.size == m
+        best = replace(
+            reduced, coef=np.linalg.solve(kernel(reduced.basis, reduced.basis), kernel(reduced.basis, basis) @ coef.T).T
+        )
+        assert distance2(reduced) <= distance2(best) + 1e-9
+        assert distance2(reduced) < last
+        last = distance2(reduced)
+        # No other first point does better.
+        if m == 1:
+            for b in range(40):
+                score = whole.scores(basis[b : b + 1])[0] - whole.intercept
+                one = replace(reduced, basis=basis[b : b + 1], coef=score[:, None])
+                assert distance2(one) >= last - 1e-9
+        assert np.array_equal(reduced.intercept, whole.intercept)
+        assert np.array_equal(reduced.table, whole.table)
+    assert whole.reduced(40) is whole
+    points = rng.normal(size=(5, 2))
+    twice = replace(whole, basis=np.concatenate([basis, basis]), coef=np.concatenate([coef, coef], axis=1))
+    assert twice.reduced(79).size <= 40  # equal points depend on each other
+    assert np.allclose(twice.reduced(79).scores(points), 2 * whole.scores(points) - whole.intercept, atol=1e-6)
+
+
+def test_functions_and_sparse_points_are_reduced_alike():
+    rng = np.random.default_rng(1)
+    basis, coef = rng.normal(size=(30, 3)), rng.normal(size=(1, 30))
+    nothing = np.zeros(1), np.zeros(0)
+    named = mm.Expansion(mm.Kernel("poly", 0.5, 2, 1.0), basis, coef, *nothing).reduced(5)
+    called = mm.Expansion(mm.Kernel(lambda A, B: (0.5 * (A @ B.T) + 1.0) ** 2, 1.0), basis, coef, *nothing).reduced(5)
+    sparse = mm.Expansion(mm.Kernel("poly", 0.5, 2, 1.0), sp.csr_array(basis), coef, *nothing).reduced(5)
+    for other in (called, sparse):
+        assert np.allclose(named.scores(basis), other.scores(basis), atol=1e-8)
+
+
+def test_reduced_estimators_predict_and_are_stored(tmp_path):
+    board = mm.datasets.make_checkers(600, random_state=0)
+    for svm in (mm.BinarySVM(kernel="rbf", gamma=20.0), mm.MulticlassSVM(kernel="rbf", gamma=20.0)):
+        svm.fit(board.X, board.y)
+        scores, before = svm.decision_function(board.X), svm.expansion_.size
+        dual = svm.certificate_.dual
+        assert svm.reduce_basis(before) is svm
+        assert svm.certificate_.primal is not None
+        svm.reduce_basis(120)
+        assert svm.expansion_.size == 120 < before
+        assert np.mean((svm.decision_function(board.X) > 0) == (scores > 0)) > 0.95
+        assert svm.certificate_.primal is None
+        assert svm.certificate_.dual == dual
+        assert "reduced to 120 of" in str(svm.certificate_)
+        assert f"dual {dual:.8g}" in str(svm.certificate_)
+        svm.save(tmp_path / "reduced.mm")
+        assert np.array_equal(mm.load(tmp_path / "reduced.mm").predict(board.X), svm.predict(board.X))
+
+
+def test_taggers_are_reduced():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(5, 2)) for _ in range(30)]
+    y = [["in" if row @ row < 1.5 else "out" for row in x] for x in X]
+    tagger = mm.ChainSVM(C=10.0, kernel="rbf", gamma=1.0).fit(X, y)
+    before, transitions = tagger.score(X, y), tagger.transition_.copy()
+    assert tagger.reduce_basis(20).expansion_.size == 20
+    assert tagger.score(X, y) > before - 0.1
+    assert np.array_equal(tagger.transition_, transitions)
+
+
+def test_what_cannot_be_reduced_is_refused():
+    X, y = np.eye(4), [0, 1, 0, 1]
+    with pytest.raises(ValueError, match="n_points must be an integer ≥ 1"):
+        mm.BinarySVM(kernel="rbf").fit(X, y).reduce_basis(0)
+    with pytest.raises(ValueError, match="no basis points"):
+        mm.BinarySVM().fit(X, y).reduce_basis(2)
+    with pytest.raises(ValueError, match="precomputed"):
+        mm.BinarySVM(kernel="precomputed").fit(X, y).reduce_basis(2)

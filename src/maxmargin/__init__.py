@@ -1,12 +1,14 @@
 """Max-margin structured prediction with a certificate of optimality.
 
 The estimators (:class:`ChainSVM`, :class:`MulticlassSVM`, :class:`BinarySVM`, :class:`StructuralSVM`) follow scikit-learn;
-:func:`train` is the same engine without it; :class:`Model` is what you subclass for outputs of your own.
+:func:`train` is the same engine without it; :class:`Model` is what you subclass for outputs of your own, and
+:class:`KernelModel` where a kernel scores their parts.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from maxmargin import datasets, files, models
+from maxmargin.kernel_model import KernelModel
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.model import Model
 from maxmargin.path import Path, path
@@ -38,6 +40,7 @@ __all__ = [
     "Expansion",
     "InexactOracleWarning",
     "Kernel",
+    "KernelModel",
     "LowRank",
     "Model",
     "MulticlassSVM",

@@ -171,19 +171,15 @@ class Model(ABC):
             Worker processes for the searches.
         """
         self._check_complete()
-        weights = _checked_examples(X, Y, sample_weight)
-        if rescaling == "slack" and "slack_oracle" not in self.abilities:
-            raise ValueError(
-                f"rescaling='slack' needs a search of its own: {type(self).__name__} has neither slack_rescaled_argmax "
-                "nor outputs."
-            )
+        weights = checked_examples(X, Y, sample_weight)
+        self._check_rescaling(rescaling)
         self.initialize(X, Y)
         self.n_features = self._checked_n_features()
         return PythonProblem(self, X, Y, rescaling, weights, self._nonnegative_ids(), n_jobs)
 
     def bind_more(self, X: Any, Y: Any, sample_weight: ArrayLike | None = None) -> PythonProblem:
         """Return the training problem on more data, of a model that :meth:`bind` has initialised on the first."""
-        weights = _checked_examples(X, Y, sample_weight)
+        weights = checked_examples(X, Y, sample_weight)
         return PythonProblem(self, X, Y, "margin", weights, self._nonnegative_ids(), 1)
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[Any]:
@@ -260,6 +256,13 @@ class Model(ABC):
                 f"{type(self).__name__} implements neither argmax(x, w) nor outputs(x): one is needed to predict."
             )
 
+    def _check_rescaling(self, rescaling: str) -> None:
+        if rescaling == "slack" and "slack_oracle" not in self.abilities:
+            raise ValueError(
+                f"rescaling='slack' needs a search of its own: {type(self).__name__} has neither slack_rescaled_argmax "
+                "nor outputs."
+            )
+
     def _checked_n_features(self) -> int:
         name = type(self).__name__
         n_features = getattr(self, "n_features", None)
@@ -317,7 +320,7 @@ def _first_best(outputs: Iterable[Any], value: Callable[[Any], float]) -> Any:
     return best
 
 
-def _checked_examples(X: Any, Y: Any, sample_weight: ArrayLike | None) -> FloatArray | None:
+def checked_examples(X: Any, Y: Any, sample_weight: ArrayLike | None) -> FloatArray | None:
     """Return the weights of the examples, after checking that there are as many inputs as outputs."""
     n = _length("X", X)
     if n != _length("Y", Y):

@@ -66,8 +66,10 @@ class Certificate:
 
     def __str__(self) -> str:
         bounds = "no objective, " if self.primal is None else f"primal {self.primal:.8g}, "
-        if self.dual is None or self.gap is None:
+        if self.dual is None:
             bounds += "no dual"
+        elif self.gap is None:
+            bounds += f"dual {self.dual:.8g}"
         else:
             bounds += f"dual {self.dual:.8g}, gap {self.gap:.3g} ({self.relative_gap:.2e} of the primal)"
         quality = "exact" if self.exact else "not verified" if self.oracle_exact else "oracle inexact"

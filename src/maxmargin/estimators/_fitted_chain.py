@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin._parameters import effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator
 from maxmargin.estimators._kernels import (
+    KernelEstimator,
     expansion_from,
     expansion_state,
 )
@@ -26,7 +27,7 @@ from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray
 
 
-class FittedChain(MaxMarginEstimator):
+class FittedChain(KernelEstimator, MaxMarginEstimator):
     """The fitted half of :class:`ChainSVM`; see there."""
 
     classes_: NDArray[Any]
@@ -98,6 +99,9 @@ class FittedChain(MaxMarginEstimator):
                 f"'{type(self).__name__}' object has no attribute 'expansion_': it has one with a kernel, after fit."
             )
         return cast(Expansion, self._w)
+
+    def _replace_expansion(self, expansion: Expansion) -> None:
+        self._w = expansion
 
     def predict(self, X: Any) -> list[list[Any]]:
         """Return the labels with the highest score for each sequence.

@@ -2,14 +2,64 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._parameters import is_number
+from maxmargin._parameters import effective_n_jobs, is_number
 from maxmargin.kernels import Expansion, Kernel, LowRank
+from maxmargin.result import Certificate
+
+
+class KernelEstimator(ABC):
+    """What estimators that may have a kernel share."""
+
+    certificate_: Certificate
+    n_jobs: int | None
+
+    @abstractmethod
+    def _replace_expansion(self, expansion: Expansion) -> None:
+        """Score with this expansion from now on."""
+
+    def reduce_basis(self, n_points: int) -> Self:
+        """Keep at most so many basis points of a model with a kernel, so that it is smaller and predicts faster.
+
+        They are chosen one after the other, each time the one that brings the weights nearest to those that were trained, and get
+        the coefficients that are best for all of them (:meth:`Expansion.reduced`). What that changes in the predictions is for
+        held-out data to say: ``certificate_`` keeps the lower bound of the optimum, and no longer has a primal.
+
+        Parameters
+        ----------
+        n_points : int
+            How many basis points to keep; a model that has no more stays as it is.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import maxmargin as mm
+        >>> board = mm.datasets.make_checkers(1000, random_state=0)
+        >>> svm = mm.BinarySVM(kernel="rbf", gamma=20.0).fit(board.X, board.y)
+        >>> svm.reduce_basis(150).expansion_.size
+        150
+        """
+        check_is_fitted(self)
+        expansion = getattr(self, "expansion_", None)
+        if expansion is None:
+            raise ValueError("reduce_basis is for models with a kernel: this one has no basis points.")
+        reduced = expansion.reduced(n_points, effective_n_jobs(self.n_jobs))
+        if reduced is not expansion:
+            self._replace_expansion(reduced)
+            self.certificate_ = replace(
+                self.certificate_, primal=None, message=f"reduced to {reduced.size} of {expansion.size} basis points"
+            )
+        return self
 
 
 def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | None:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from maxmargin._parameters import check_bool, effective_n_jobs, is_number
 from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, is_sparse
 from maxmargin.estimators._kernels import (
+    KernelEstimator,
     chosen_kernel,
     expansion_from,
     expansion_state,
@@ -33,7 +34,7 @@ from maxmargin.result import Solution
 _LARGEST_CONSTANT = 1e100
 
 
-class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[misc]
+class LinearClassifier(ClassifierMixin, KernelEstimator, MaxMarginEstimator):  # type: ignore[misc]
     """A classifier whose scores are ``X @ coef_.T + intercept_`` or a kernel expansion; subclasses name the model."""
 
     classes_: NDArray[Any]
@@ -218,6 +219,9 @@ class LinearClassifier(ClassifierMixin, MaxMarginEstimator):  # type: ignore[mis
         self.expansion_ = expansion
         self.intercept_ = expansion.intercept
         self.__dict__.pop("coef_", None)
+
+    def _replace_expansion(self, expansion: Expansion) -> None:
+        self.expansion_ = expansion
 
     def _set_fitted(self, classes: NDArray[Any], coef: FloatArray, n_features: int) -> None:
         self.classes_ = classes

@@ -12,7 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator, Training, storable
+from maxmargin.estimators._kernels import KernelEstimator, expansion_from, expansion_state
 from maxmargin.estimators._streams import online_only
+from maxmargin.kernel_model import KernelModel
+from maxmargin.kernels import Expansion
 from maxmargin.model import Model
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray
@@ -20,7 +23,7 @@ from maxmargin.result import Solution
 
 
 @storable
-class StructuralSVM(MaxMarginEstimator):
+class StructuralSVM(KernelEstimator, MaxMarginEstimator):
     r"""The scikit-learn estimator of a model written in Python.
 
     .. math::
@@ -63,8 +66,10 @@ class StructuralSVM(MaxMarginEstimator):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_weights,)
-        w.
+    coef_ : ndarray of shape (n_features,)
+        w; with a kernel the weights of ``joint_feature``, which no kernel scores.
+    expansion_ : Expansion or None
+        What the points of a :class:`maxmargin.KernelModel` are scored with, a sum over basis points.
     model_ : Model
         The copy of ``model`` that was initialised on the training data.
     certificate_ : Certificate
@@ -97,6 +102,7 @@ class StructuralSVM(MaxMarginEstimator):
 
     coef_: FloatArray
     model_: Model
+    expansion_: Expansion | None
 
     def __init__(
         self,
@@ -153,7 +159,8 @@ class StructuralSVM(MaxMarginEstimator):
         model = copy.deepcopy(self.model)
 
         def finish(fitted: StructuralSVM, solution: Solution) -> None:
-            fitted.model_, fitted.coef_ = model, solution.w
+            fitted.model_, fitted.expansion_ = model, solution.expansion and solution.expansion.pruned()
+            fitted.coef_ = solution.w if solution.expansion is None else solution.expansion.table
 
         return Training(model, X, y, sample_weight, finish)
 
@@ -182,7 +189,7 @@ class StructuralSVM(MaxMarginEstimator):
         is_first = self._stream is None
         model = copy.deepcopy(self.model) if is_first else self.model_
         problem = model.bind(X, y, sample_weight=sample_weight) if is_first else model.bind_more(X, y, sample_weight)
-        self.coef_ = self._learn(solver, problem)
+        self.coef_, self.expansion_ = self._learn(solver, problem), None
         self.model_ = model
         return self
 
@@ -198,7 +205,11 @@ class StructuralSVM(MaxMarginEstimator):
         list of outputs
         """
         check_is_fitted(self)
-        return self.model_.predict(X, self.coef_, effective_n_jobs(self.n_jobs))
+        weights: Any = self.coef_ if self.expansion_ is None else self.expansion_
+        return self.model_.predict(X, weights, effective_n_jobs(self.n_jobs))
+
+    def _replace_expansion(self, expansion: Expansion) -> None:
+        self.expansion_ = expansion
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean loss of the predictions, negated: higher is better and 0 is perfect.
@@ -225,7 +236,12 @@ class StructuralSVM(MaxMarginEstimator):
 
     def _fitted_state(self) -> dict[str, Any]:
         check_is_fitted(self)
-        return {"model_class": type(self.model_).__qualname__, "coef": self.coef_, "model": vars(self.model_)}
+        state = {"model_class": type(self.model_).__qualname__, "coef": self.coef_, "model": vars(self.model_)}
+        if self.expansion_ is not None:
+            # The kernel is that of the expansion.
+            attributes = {name: value for name, value in vars(self.model_).items() if name != "kernel"}
+            state.update(model=attributes, expansion=expansion_state(self.expansion_))
+        return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         coef = state["coef"]
@@ -237,7 +253,11 @@ class StructuralSVM(MaxMarginEstimator):
             raise ValueError(
                 f"it has {len(coef)} weights, but the model has {getattr(self.model_, 'n_features', 'no')} features"
             )
-        self.coef_ = coef
+        self.coef_, self.expansion_ = coef, None
+        if isinstance(self.model_, KernelModel):
+            stored = state["expansion"]
+            n_features = int(stored["shape"][1] if "shape" in stored else np.shape(stored["basis"])[-1])
+            self.expansion_ = expansion_from(stored, self.model_.n_columns, n_features)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

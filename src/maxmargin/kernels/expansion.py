@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from maxmargin._parameters import is_integer
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.product import Coefficients, cross_product
 
@@ -73,6 +74,32 @@ class Expansion:
         np.add.at(merged.T, owner, coef.T)
         alive = np.flatnonzero(np.any(merged != 0.0, axis=0))
         return replace(self, basis=basis[first[alive]], coef=np.ascontiguousarray(merged[:, alive]))
+
+    def reduced(self, n_points: int, n_jobs: int = 1) -> Expansion:
+        """Return nearly the same scores from at most ``n_points`` of the basis points.
+
+        They are chosen one after the other, each time the one that brings w nearest, and their coefficients are those of the
+        projection of w on their span. With all points the scores stay the same.
+
+        Parameters
+        ----------
+        n_points : int
+            How many points to keep.
+        n_jobs : int
+            Threads.
+        """
+        if not is_integer(n_points, 1):
+            raise ValueError(f"n_points must be an integer ≥ 1, found {n_points!r}.")
+        if self.kernel.name == "precomputed":
+            raise ValueError(
+                "a precomputed kernel cannot be reduced: the kernel values of its basis points are not known."
+            )
+        if self.size <= n_points:
+            return self
+        from maxmargin.kernels._reduction import reduced_basis  # brings scipy.linalg, which nobody else here needs
+
+        ids, coef = reduced_basis(self.kernel, self.basis, self.coef, int(n_points), n_jobs)
+        return replace(self, basis=self.basis[ids], coef=coef)
 
 
 def _distinct_rows(rows: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
