@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sampled_problems import KINDS, RBF, STRATEGIES, column, exact, problem, train
 
+import maxmargin as mm
 from maxmargin import _core
 from maxmargin.solvers import _sampled, sampled_cuts
 
@@ -153,3 +154,79 @@ def test_the_history_of_constant_has_estimates_and_that_of_linear_none():
         assert low <= record["primal_estimate"] <= high
     assert set(column(linear, "primal_estimate")) == set(column(linear, "primal_interval")) == {None}
     assert set(constant.history[0]) == set(linear.history[0])
+
+
+# ------------------------------------------------------------------------------------------------- what the paper promises
+
+
+def two_heaps(n=6000):
+    """Two heaps of points of norm ≤ 1 on either side of 0, one label in fifty wrong: a small ‖w‖ does."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    X = np.column_stack([0.9 * y, np.zeros(n)]) + rng.uniform(-0.07, 0.07, size=(n, 2))
+    return X, np.where(rng.random(n) < 0.02, -y, y)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_distance_from_the_optimum_is_within_the_papers_bound(strategy):
+    """Theorems 4 and 6 of Yu and Joachims: within C'(ε + …) with a probability of at least 1 − 2δ.
+
+    linear    sqrt(4 C' Δ̄ R² / r · log(T̄/δ))                                    T̄ = 8 C' Δ̄ R² / ε²
+    constant  2 sqrt((Δ̄ + 2 sqrt(2 C' Δ̄) R)² / 2r · log(T̄/δ))
+    """
+    X, y = two_heaps()
+    n, r, C_total, epsilon, delta = len(y), 4000, 2.0, 0.01, 0.01
+    model = mm.models.Binary(kernel=mm.Kernel("linear", 1.0))
+    best = mm.train(model, X, y, C_total / n, solver="one-slack", tol=1e-3).certificate
+    logarithm = np.log(8 * C_total / epsilon**2 / delta)
+    excess = {
+        "linear": np.sqrt(4 * C_total / r * logarithm),
+        "constant": 2 * np.sqrt((1 + 2 * np.sqrt(2 * C_total)) ** 2 / (2 * r) * logarithm),
+    }[strategy]
+    bound = C_total * (epsilon + excess)
+    assert bound < C_total - best.primal, "w = 0, whose objective is C', would pass: the bound says nothing here"
+    for seed in range(2):
+        found = mm.train(
+            model,
+            X,
+            y,
+            C_total / n,
+            solver="sampled-cuts",
+            random_state=seed,
+            solver_options={
+                "strategy": strategy,
+                "sample_size": r,
+                "epsilon": epsilon,
+                "primal_sample": None,
+                "dual_bound": False,
+            },
+        ).certificate
+        assert found.exact
+        assert found.primal - best.dual <= bound
+
+
+def test_the_primal_of_constant_is_estimated_from_a_sample():
+    X, y = two_heaps()
+    model, options = mm.models.Binary(kernel=RBF), {"strategy": "constant", "sample_size": 200, "epsilon": 0.01}
+
+    def run(seed, **more):
+        return mm.train(
+            model, X, y, 1e-3, solver="sampled-cuts", random_state=seed, solver_options={**options, **more}
+        ).certificate
+
+    held = 0
+    for seed in range(8):
+        exact_one, estimated = run(seed, primal_sample=None), run(seed, primal_sample=1000)
+        assert exact_one.exact
+        assert exact_one.primal_interval is None
+        assert not estimated.exact
+        assert estimated.oracle_exact
+        low, high = estimated.primal_interval
+        assert low < estimated.primal < high
+        assert high - low < 0.5 * estimated.primal
+        assert estimated.dual == exact_one.dual
+        assert "95 % confidence" in str(estimated)
+        held += low <= exact_one.primal <= high
+    assert held >= 6
+    # All of them are no sample.
+    assert run(0, primal_sample=len(y)).exact

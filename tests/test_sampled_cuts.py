@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin.solvers import _sampled, sampled_cuts
-from maxmargin.solvers.sampled_cuts import SampledCutsSolver, inclusion_chances, systematic_sample
+from maxmargin.solvers.sampled_cuts import Annealed, SampledCutsSolver, inclusion_chances, systematic_sample
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -269,6 +269,49 @@ def test_the_most_violated_of_all_tries_is_taken():
     assert tries < 10
     whole = SampledCutsSolver({"sample_size": 9, "resample": 500})
     assert whole._draw(np.random.default_rng(0), found, np.inf)[2] == 1, "there is but one sample of all"
+
+
+def test_annealing_halves_epsilon_each_time_that_it_is_reached():
+    epsilon = Annealed(0.001, 8.0)
+    assert epsilon.now == 0.008
+    epsilon.lower_to(0.01)
+    assert epsilon.now == 0.008
+    epsilon.lower_to(0.003)
+    assert epsilon.now == 0.002
+    epsilon.lower_to(-1.0)
+    assert epsilon.now == epsilon.last == 0.001
+    assert Annealed(0.001, 1.0).now == 0.001
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("start", [{"annealing": 16.0}, {"start_components": 20}])
+def test_other_beginnings_end_at_the_same_epsilon(kind, strategy, start):
+    _, _, Y, C, _ = problem(kind)
+    plain, other = (train(kind, strategy=strategy, sample_size=1000, **more) for more in ({}, start))
+    allowed = 1.3 * 0.001 * C * len(Y)
+    assert other.certificate.converged
+    assert other.certificate.primal - exact(kind).primal <= allowed
+    # A sample of all that violate their margins is the same, whatever is asked of it.
+    is_same = strategy == "linear" and "annealing" in start
+    assert (column(other, "model_value") == column(plain, "model_value")) == is_same
+
+
+def test_annealing_asks_more_of_early_samples():
+    tries = [
+        np.mean(column(train(strategy="linear", sample_size=10, annealing=factor), "tries")[1:100])
+        for factor in (1.0, 200.0)
+    ]
+    assert tries[0] < tries[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_low_rank_start_begins_near_the_optimum(kind):
+    cold, warm = (
+        train(kind, strategy="linear", sample_size=1000, start_components=k).history[0]["primal"] for k in (None, 60)
+    )
+    best = exact(kind).primal
+    assert warm - best < 0.5 * (cold - best)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -78,12 +78,16 @@ class KernelCuts:
             self._cuts.add(-np.eye(1, n + 1, base)[0], change, None, n_threads)
         self._cuts.add_pending(1.0, change)
         scores = np.zeros(self._problem.n_weights) if base is None else self._scores[base].copy()
-        self._problem.add_scores(change, scores)
+        self._add_change(change, scores)
         self._gram = np.block([[self._gram, row[:n, None]], [row[None, :]]])
         self._scores.append(scores)
         products = np.array([self._cuts.pending_dot(table) for table in self._scores])
         self._problem.check_square(products[n], row[n])
         return products
+
+    def _add_change(self, change: FloatArray, scores: FloatArray) -> None:
+        """Add the scores of a change of coefficients."""
+        self._problem.add_scores(change, scores)
 
     def add_coefficients(self, coefficients: FloatArray, coef: FloatArray, n_jobs: int) -> None:
         """Add Σ a_k g_k to coefficients."""

@@ -17,14 +17,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin.expansion_weights import ExpansionWeights
 from maxmargin.kernel_cuts import KernelCuts
 from maxmargin.kernels._repeated_parts import repeated_parts
 from maxmargin.kernels.expansion import Expansion
-from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.kernel import Kernel, LowRank
 from maxmargin.kernels.product import DOUBLE_ROWS, Coefficients, Product, kernel_product, part_product
+from maxmargin.low_rank_problem import LowRankFeatures
 from maxmargin.problem import FloatArray, IntArray, Problem
 from maxmargin.weights import DenseWeights
 
@@ -99,7 +101,11 @@ class KernelScores(Problem):
         rows = np.linspace(0, self._X.shape[0] - 1, 2 * _SAMPLED_ROWS).astype(np.int64)
         entries = np.flatnonzero(weights.vector[: self.n_kernel])
         exact = self.scores_of(rows, entries, weights.vector[entries], is_single=False)
-        return float(np.max(np.abs(exact - weights.exact[self.places_of(rows)]), initial=0.0))
+        if isinstance(weights, ExpansionWeights) and not weights.is_scored:
+            rounded = self.scores_of(rows, entries, weights.vector[entries], is_single=True)
+        else:
+            rounded = weights.exact[self.places_of(rows)]
+        return float(np.max(np.abs(exact - rounded), initial=0.0))
 
     def double(self) -> None:
         """Compute kernel values in double precision from now on, whatever is asked for."""
@@ -153,6 +159,11 @@ class KernelScores(Problem):
         coefficients = Coefficients.of(entries[:n], values[:n], self.stride)
         self.product.add(coefficients, self.stride, scores[: self.n_kernel], self.n_jobs)
         scores[entries[n:]] += values[n:]
+
+    def low_rank_rows(self, n_components: int, seed: int) -> NDArray[Any]:
+        """Return the features of all rows in a low-rank space of the kernel."""
+        n = min(n_components, self._X.shape[0])
+        return LowRankFeatures(LowRank(self.kernel, n, "random", seed), self._X).rows
 
     def rows_of(self, examples: IntArray) -> IntArray:
         """Return the numbers of all rows of some examples, in their order."""

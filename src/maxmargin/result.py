@@ -28,14 +28,17 @@ class Certificate:
     oracle_calls : int
         How many times the best output of an example was searched for.
     exact : bool
-        False if an oracle was found to return outputs that are not maximal, or if training was interrupted before its last
-        primal was verified in double precision: ``primal`` is then an estimate.
+        False if an oracle was found to return outputs that are not maximal, if training was interrupted before its last
+        primal was verified in double precision, or if only a sample was looked at: ``primal`` is then an estimate.
     converged : bool
         Whether the stopping rule was met (rather than max_iter, max_time or an interrupt).
     message : str
         Why training stopped.
     oracle_exact : bool
-        False if an oracle was found to return outputs that are not maximal: which of the two reasons ``exact`` has.
+        False if an oracle was found to return outputs that are not maximal: which of the reasons ``exact`` has.
+    primal_interval : (float, float) or None
+        Where ``primal`` was estimated from a sample of the examples (``sampled-cuts``), the interval that holds the true value
+        with a confidence of 95 %; ``exact`` is False then.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Certificate:
     converged: bool = True
     message: str = ""
     oracle_exact: bool = True
+    primal_interval: tuple[float, float] | None = None
 
     @property
     def gap(self) -> float | None:
@@ -72,7 +76,10 @@ class Certificate:
             bounds += f"dual {self.dual:.8g}"
         else:
             bounds += f"dual {self.dual:.8g}, gap {self.gap:.3g} ({self.relative_gap:.2e} of the primal)"
-        quality = "exact" if self.exact else "not verified" if self.oracle_exact else "oracle inexact"
+        quality = "exact" if self.exact else "oracle inexact" if not self.oracle_exact else "not verified"
+        if self.primal_interval is not None:
+            low, high = self.primal_interval
+            quality = f"primal estimated from a sample, between {low:.4g} and {high:.4g} with 95 % confidence"
         end = "converged" if self.converged else "not converged"
         reason = f": {self.message}" if self.message else ""
         return f"{bounds}, {self.oracle_calls} oracle calls, {quality}, {end}{reason}"

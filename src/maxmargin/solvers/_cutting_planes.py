@@ -69,6 +69,11 @@ class CutModel:
         return len(self.cuts)
 
     @property
+    def alpha(self) -> FloatArray:
+        """α of the cuts."""
+        return self._alpha
+
+    @property
     def n_active(self) -> int:
         """How many cuts have α > 0."""
         return int(np.count_nonzero(self._alpha))

@@ -193,11 +193,6 @@ class SampledModel(CutModel):
         self.sampled = sampled
         self.cuts = cast(Cuts, sampled)  # all of it that a model asks for: a sampled cut is put, never assembled
 
-    @property
-    def alpha(self) -> FloatArray:
-        """α of the cuts."""
-        return self._alpha
-
     def _move_to(self, alpha: FloatArray) -> None:
         assert isinstance(self.weights, ExpansionWeights)
         self.sampled.move(self.weights, alpha, self._alpha)

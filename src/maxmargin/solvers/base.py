@@ -12,7 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -92,6 +92,13 @@ EPSILON: Option = Option(
 _KINDS_OF_FEATURES = frozenset({"vectors", "blocks", "kernel"})
 
 
+class PrimalEstimate(NamedTuple):
+    """An objective as a sample of the examples has it, and where it lies with a confidence of 95 %."""
+
+    value: float
+    interval: tuple[float, float]
+
+
 class Solver(ABC):
     """One algorithm. Options are checked when it is made, needs when it is given a problem."""
 
@@ -148,6 +155,10 @@ class Solver(ABC):
         """Return a lower bound of the optimum where it is computed once, after the last iterate, and not with each."""
         return None
 
+    def primal_estimate(self, task: Task) -> PrimalEstimate | None:
+        """Return what a sample says of the primal of the point to end with, in place of a pass over all examples."""
+        return None
+
     def resume(self, task: Task) -> Iterator[Iterate]:
         """Yield iterates for a task that differs by C only, from where those of the last task ended."""
         self._precise = False
@@ -195,6 +206,7 @@ class _Best:
     dual: float = -np.inf
     is_precise: bool = True
     has_primal: bool = True
+    interval: tuple[float, float] | None = None
 
     @property
     def gap(self) -> float:
@@ -231,6 +243,13 @@ class _Best:
             iterate.is_precise = True
             self.update(iterate)
 
+    def settle(self, estimate: PrimalEstimate | None, task: Task) -> None:
+        """Take an estimate of the primal for what it is; where there is none, evaluate it."""
+        if estimate is None:
+            self.verify(task)
+        else:
+            self.primal, self.interval = estimate
+
     def verify(self, task: Task) -> None:
         """Replace a primal whose planes were found in float32 by the exact one."""
         if self.has_primal and (not self.is_precise or self.primal == np.inf):
@@ -249,13 +268,12 @@ class _Best:
             **iterate.details,
         }
 
-    def is_distorted(self, task: Task) -> bool:
-        """Whether the scores behind the bounds are off by what counts against the mean slack that tol stands for."""
+    def is_distorted(self, solver: Solver, task: Task) -> bool:
+        """Whether the scores behind the bounds are off by what counts against the gap that was asked for, or reached."""
         total = task.C_total if task.problem.sample_weight is None else task.C * float(task.problem.sample_weight.sum())
         error = task.problem.score_error(self.weights)
-        return error > 0.0 and error * total > _ERROR_SHARE * max(
-            task.tol * self.primal, self.gap if self.dual > -np.inf else 0.0
-        )
+        asked = task.tol * self.primal if solver.stops_on_gap else solver.option["epsilon"] * task.C_total
+        return error > 0.0 and error * total > _ERROR_SHARE * max(asked, self.gap if self.dual > -np.inf else 0.0)
 
     def certificate(self, problem: Problem, message: str) -> Certificate:
         return Certificate(
@@ -266,6 +284,7 @@ class _Best:
             converged=message == _RULE_MET,
             message=message,
             oracle_exact=problem.is_exact,
+            primal_interval=self.interval,
         )
 
 
@@ -321,11 +340,11 @@ def run(
         if message != _RULE_MET and history and solver.has_dual:
             # Training was cut short: its last point is better than those before it, more often than not.
             best.look_at(iterate, task)
-        best.verify(task)
+        best.settle(solver.primal_estimate(task), task)
     except KeyboardInterrupt:
         message = INTERRUPTED
         best.take(solver.result())
-    if message != INTERRUPTED and best.is_distorted(task):
+    if message != INTERRUPTED and best.is_distorted(solver, task):
         raise PrecisionLost
     certificate = best.certificate(problem, message)
     if history:

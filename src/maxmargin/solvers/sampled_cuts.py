@@ -35,9 +35,10 @@ from maxmargin._parameters import is_integer, is_number
 from maxmargin.expansion_weights import ExpansionWeights
 from maxmargin.kernel_scores import KernelScores
 from maxmargin.problem import FloatArray, IntArray
-from maxmargin.solvers._sampled import SampledModel, TabledCuts, UntabledCuts, dual_bound
+from maxmargin.solvers._low_rank_start import points_of_low_rank_cuts
+from maxmargin.solvers._sampled import SampledCuts, SampledModel, TabledCuts, UntabledCuts, dual_bound
 from maxmargin.solvers._timing import Stopwatch
-from maxmargin.solvers.base import Iterate, Option, Record, Solver, Task
+from maxmargin.solvers.base import Iterate, Option, PrimalEstimate, Record, Solver, Task
 from maxmargin.weights import DenseWeights
 
 # The QP is solved to this share of the last violation, or of ε near the end.
@@ -97,6 +98,18 @@ class SampledCutsSolver(Solver):
             "a positive number",
             "the paper's ε, in units of mean loss: stop when the cut is not violated by more",
         ),
+        "annealing": Option(
+            1.0,
+            lambda v: is_number(v) and v >= 1,
+            "a number ≥ 1",
+            "begin with so many times ε, and halve it each time that it is reached; 1: as in the paper",
+        ),
+        "start_components": Option(
+            None,
+            lambda v: v is None or is_integer(v, 1),
+            "an integer ≥ 1 or None",
+            "begin near the solution of a low-rank kernel with so many basis points; None: at 0, as in the paper",
+        ),
         "quiet": Option(
             4,
             lambda v: is_integer(v, 1),
@@ -119,6 +132,12 @@ class SampledCutsSolver(Solver):
             "'uniform' or 'violation'",
             "how strategy 'linear' draws from the examples that violate their margins: all alike, or half alike and half in "
             "proportion to the violation",
+        ),
+        "primal_sample": Option(
+            10_000,
+            lambda v: v is None or is_integer(v, 2),
+            "an integer ≥ 2 or None",
+            "strategy 'constant' estimates its primal from so many examples at the end; None: from all of them, which is exact",
         ),
         "dual_bound": Option(
             True,
@@ -147,6 +166,22 @@ class SampledCutsSolver(Solver):
             return None
         return dual_bound(self._problem, task.C, self._model.sampled, self._model.alpha)
 
+    def primal_estimate(self, task: Task) -> PrimalEstimate | None:
+        """Return the primal of strategy "constant" from ``primal_sample`` examples; None where those are all."""
+        problem, model, size = self._problem, self._model, self.option["primal_sample"]
+        if problem is None or model is None or self.option["strategy"] == "linear" or size is None:
+            return None
+        drawable = _drawable(problem)
+        if size >= len(drawable):
+            return None
+        sampled, weights = model.sampled, model.weights
+        assert isinstance(sampled, UntabledCuts)
+        assert isinstance(weights, ExpansionWeights)
+        ids = drawable[np.sort(task.rng.choice(len(drawable), size, replace=False))]
+        sampled.score(weights, ids)
+        found, _ = self._search(problem, ids, weights)
+        return _primal_estimate(model.norm2, task.C, found.values, size, len(drawable))
+
     # ------------------------------------------------------------------------------------------------- Algorithm 3
 
     def _linear(self, task: Task) -> Iterator[Iterate]:
@@ -154,19 +189,20 @@ class SampledCutsSolver(Solver):
         assert problem is not None
         cuts = TabledCuts(problem)
         model = self._model = SampledModel(problem, task.C, self.option["prune_after"], watch, cuts)
-        epsilon = self.option["epsilon"] * problem.n_examples
-        tries = 0
+        self._begin(task, cuts, epsilon=self.option["epsilon"] * problem.n_examples)
+        epsilon, tries = Annealed(self.option["epsilon"] * problem.n_examples, self.option["annealing"]), 0
         while True:
             with watch("oracle"):
                 found, _ = self._search(problem, problem.all_ids, model.weights)
             violation = found.value - model.slack
+            epsilon.lower_to(violation)
             yield Iterate(
                 weights=model.weights,
                 primal=0.5 * model.weights.norm2() + task.C * found.value,
-                is_last=violation <= epsilon,
+                is_last=violation <= epsilon.last,
                 details=self._details(violation, tries=tries),
             )
-            places, shares, tries = self._draw(task.rng, found, model.slack + epsilon)
+            places, shares, tries = self._draw(task.rng, found, model.slack + epsilon.now)
             if found.loss - float(shares @ found.dots[places]) <= model.slack:
                 continue  # no try is violated at all: such a cut would change nothing
             with watch("oracle"):
@@ -205,29 +241,50 @@ class SampledCutsSolver(Solver):
         cuts = UntabledCuts(problem)
         model = self._model = SampledModel(problem, task.C, self.option["prune_after"], watch, cuts)
         assert isinstance(model.weights, ExpansionWeights)
-        epsilon = self.option["epsilon"] * problem.n_examples
-        drawable = None if problem.sample_weight is None else np.flatnonzero(problem.sample_weight)
-        n = problem.n_examples if drawable is None else len(drawable)
+        self._begin(task, cuts, epsilon=self.option["epsilon"] * problem.n_examples)
+        epsilon = Annealed(self.option["epsilon"] * problem.n_examples, self.option["annealing"])
+        drawable = _drawable(problem)
+        n = len(drawable)
         r = min(self.option["sample_size"], n)
         while True:
-            sample = np.sort(task.rng.choice(n, r, replace=False))
-            ids = sample if drawable is None else drawable[sample]
+            ids = drawable[np.sort(task.rng.choice(n, r, replace=False))]
             with watch("scores"):
                 cuts.score(model.weights, ids)
             with watch("oracle"):
                 found, planes = self._search(problem, ids, model.weights)
             violation = n / r * found.value - model.slack
-            n_quiet = n_quiet + 1 if violation <= epsilon else 0
-            estimate, interval = _primal_estimate(model.norm2, task.C, found.values, r, n)
+            n_quiet = n_quiet + 1 if violation <= epsilon.now else 0
+            if n_quiet >= self.option["quiet"] and epsilon.now > epsilon.last:
+                epsilon.lower_to(epsilon.now)
+                n_quiet = 0
+            estimate = _primal_estimate(model.norm2, task.C, found.values, r, n)
             yield Iterate(
-                is_last=n_quiet >= self.option["quiet"],
-                details=self._details(violation, estimate=estimate, interval=interval, tries=1),
+                is_last=n_quiet >= self.option["quiet"], details=self._details(violation, estimate=estimate, tries=1)
             )
-            if violation > epsilon:
+            if violation > epsilon.now:
                 cuts.put(n / r * found.loss, planes, n / r * found.weights)
                 self._take_cut(task, violation)
 
     # ---------------------------------------------------------------------------------------------------- both
+
+    def _begin(self, task: Task, cuts: SampledCuts, epsilon: float) -> None:
+        """Begin with samples of the cuts that hold the objective of a low-rank kernel up around its optimum."""
+        problem, model, n_components = self._problem, self._model, self.option["start_components"]
+        if n_components is None:
+            return
+        assert problem is not None
+        assert model is not None
+        seed = int(task.rng.integers(2**31))
+        for scores in points_of_low_rank_cuts(problem, task.C, epsilon, n_components, seed, model.watch):
+            point = DenseWeights(problem.n_weights)
+            point.become(scores)
+            found, _ = self._search(problem, problem.all_ids, point)
+            places, shares = self._sample(task.rng, found)
+            _, planes = self._search(problem, found.examples[places], point)
+            cuts.put(found.loss, planes, shares)
+            model.keep_pending()
+        if model.size:
+            model.solve(_QP_SHARE * epsilon * task.C)
 
     def _search(
         self, problem: KernelScores, ids: IntArray, weights: DenseWeights
@@ -252,8 +309,7 @@ class SampledCutsSolver(Solver):
         violation: float,
         *,
         tries: int,
-        estimate: float | None = None,
-        interval: tuple[float, float] | None = None,
+        estimate: PrimalEstimate | None = None,
     ) -> Record:
         model, problem = self._model, self._problem
         assert model is not None
@@ -268,8 +324,8 @@ class SampledCutsSolver(Solver):
             "cuts_dropped": dropped,
             "violation": violation / problem.n_examples,
             "model_value": model.dual,
-            "primal_estimate": estimate,
-            "primal_interval": interval,
+            "primal_estimate": estimate and estimate.value,
+            "primal_interval": estimate and estimate.interval,
             "tries": tries,
             "kernel_values": problem.n_kernel_values,
             "qp_tolerance": model.tolerance,
@@ -277,11 +333,29 @@ class SampledCutsSolver(Solver):
         }
 
 
+class Annealed:
+    """ε of an iteration: large at first, so that early cuts are clearly violated, and halved each time that it is reached."""
+
+    def __init__(self, last: float, first: float) -> None:
+        self.last = last
+        self.now = last * first
+
+    def lower_to(self, violation: float) -> None:
+        """Halve ε until the violation is above it, or ε is what was asked for."""
+        while violation <= self.now and self.now > self.last:
+            self.now = max(0.5 * self.now, self.last)
+
+
 def _watch() -> Stopwatch:
     return Stopwatch("scores", "oracle", "gram", "qp", "weights")
 
 
-def _primal_estimate(norm2: float, C: float, values: FloatArray, r: int, n: int) -> tuple[float, tuple[float, float]]:
+def _drawable(problem: KernelScores) -> IntArray:
+    """Return the examples that count."""
+    return problem.all_ids if problem.sample_weight is None else np.flatnonzero(problem.sample_weight)
+
+
+def _primal_estimate(norm2: float, C: float, values: FloatArray, r: int, n: int) -> PrimalEstimate:
     """Return ½‖w‖² + C (n/r) Σ s_i H_i of a sample of r out of n, and where the primal lies with a confidence of 95 %.
 
     ``values`` are the s_i H_i above 0. The sample is drawn without replacement, so that one of all examples is exact.
@@ -291,7 +365,7 @@ def _primal_estimate(norm2: float, C: float, values: FloatArray, r: int, n: int)
     error = np.sqrt(variance / r * (n - r) / max(n - 1, 1))
     estimate = 0.5 * norm2 + C * n * mean
     width = _STANDARD_ERRORS * C * n * error
-    return float(estimate), (float(estimate - width), float(estimate + width))
+    return PrimalEstimate(float(estimate), (float(estimate - width), float(estimate + width)))
 
 
 def inclusion_chances(violations: FloatArray, r: int) -> FloatArray:
