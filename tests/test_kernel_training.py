@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 import maxmargin as mm
+from maxmargin.solvers import auto
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -142,6 +143,29 @@ def test_auto_takes_cuts_where_columns_do_not_fit():
         solution = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.5, cache=cache)), X, y, tol=0.05)
         assert solution.solver == expected
         assert "kernel_cache" in solution.history[0]["reason"]
+
+
+@pytest.mark.parametrize("kind", ["binary", "chain"])
+def test_auto_takes_samples_where_exact_cuts_would_take_too_long(kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.integers(2, size=300)
+    if kind == "chain":
+        model, X, y = mm.models.Chain(2, kernel=KERNELS["rbf"]), np.split(X, 60), np.split(y, 60)
+    else:
+        model, y = mm.models.Binary(kernel=KERNELS["rbf"]), 2 * y - 1
+    exact = mm.train(model, X, y, tol=0.05, max_time=60.0)
+    assert exact.solver != "sampled-cuts"
+    # So slow that these rows would take minutes.
+    monkeypatch.setattr(auto, "_SECONDS_PER_VALUE", 1e-3)
+    solution = mm.train(model, X, y, max_time=60.0)
+    assert solution.solver == "sampled-cuts"
+    assert "max_time=60 s" in solution.history[0]["reason"]
+    assert mm.train(model, X, y, tol=0.05).solver == exact.solver, "there is an hour without max_time"
+    # What sampled cuts cannot do is left to the others, however long it takes.
+    assert mm.train(model, X, y, tol=0.05, max_time=60.0, keep_planes=True).solver == exact.solver
+    assert mm.train(model, X, y, tol=0.05, max_time=60.0, rescaling="slack").solver == exact.solver
+    monkeypatch.setattr(auto, "_SECONDS_PER_VALUE", 1.0)
+    assert "60 minutes" in mm.train(model, X, y).history[0]["reason"]
 
 
 @pytest.mark.parametrize("name", ["binary", "multiclass", "chain"])

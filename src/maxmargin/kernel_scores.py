@@ -123,6 +123,11 @@ class KernelScores(Problem):
         return min(gamma * float(np.max(squares(centred), initial=0.0)), _APART)
 
     @property
+    def n_kernel_rows(self) -> int:
+        """How many rows and columns the kernel matrix has."""
+        return int(self._X.shape[0])
+
+    @property
     def kept_columns(self) -> float:
         """Which share of the columns of the kernel matrix may be kept."""
         n_rows, n_bytes = self._X.shape[0], 4.0 if self.is_single else 8.0

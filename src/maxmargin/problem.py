@@ -99,6 +99,11 @@ class Problem(ABC):
         return 1.0
 
     @property
+    def n_kernel_rows(self) -> int:
+        """How many rows and columns the kernel matrix has; where there is one."""
+        return 0
+
+    @property
     def all_ids(self) -> IntArray:
         """The numbers of all examples."""
         if self._all_ids is None:

@@ -202,7 +202,17 @@ def solutions_at(
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
     try:
         problem.prepare(max(Cs), min(tol, chosen.option.get("epsilon") or tol))
-        chosen, choice = settle_solver(solver, chosen, problem, loss, model.abilities, solver_options)
+        chosen, choice = settle_solver(
+            solver,
+            chosen,
+            problem,
+            loss,
+            rescaling,
+            model.abilities,
+            solver_options,
+            max_time=max_time,
+            needs_planes=keep_planes or planes is not None or len(Cs) > 1,
+        )
         origins = Origins(model, X, Y, problem, rescaling, chosen)
         content, origin = origins.match(planes, keeps=keep_planes)
         for k, C in enumerate(Cs):

@@ -98,13 +98,26 @@ def _either(names: Iterable[str]) -> str:
 
 
 def settle_solver(
-    name: str, solver: Solver, problem: Problem, loss: str, abilities: frozenset[str], options: Mapping[str, Any] | None
+    name: str,
+    solver: Solver,
+    problem: Problem,
+    loss: str,
+    rescaling: str,
+    abilities: frozenset[str],
+    options: Mapping[str, Any] | None,
+    *,
+    max_time: float | None = None,
+    needs_planes: bool = False,
 ) -> tuple[Solver, Record]:
-    """Return the solver for this problem and what the history says of the choice: nothing where it was the caller's."""
+    """Return the solver for this problem and what the history says of the choice: nothing where it was the caller's.
+
+    ``needs_planes`` says that another run is to go on from this one's planes, or this one from another's.
+    """
     if name != "auto":
         return solver, {}
     by_options = choose_by_options(SOLVERS, loss, options, abilities)
-    choice = choose_by_problem(by_options, problem, loss)
+    can_sample = not options and not needs_planes and rescaling in SOLVERS["sampled-cuts"].rescalings
+    choice = choose_by_problem(by_options, problem, loss, can_sample=can_sample, max_time=max_time)
     settled = solver if choice.solver == solver.name else SOLVERS[choice.solver](choice.options)
     return settled, choice.record()
 

@@ -19,6 +19,9 @@ _BYTES_PER_TERM = 48
 _KEPT_PLANES = 10
 # With an exact kernel, rows are moved several times: where fewer columns of the matrix are kept, cuts take less time.
 _SHARE_OF_COLUMNS = 0.25
+# Exact training takes about so many values for each pair of rows; a value takes about so long. By these guesses, and not by a
+# clock, so that the choice repeats, training of more than so many seconds is left to samples.
+_PASSES, _SECONDS_PER_VALUE, _LONGEST = 5.0, 3e-9, 3600.0
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,18 @@ def choose_by_options(
     return _with_defaults(Choice(able[0], "", given))
 
 
-def choose_by_problem(choice: Choice, problem: Problem, loss: str) -> Choice:
-    """Return the choice for this problem: cuts where it is small, or where the planes of all examples would not fit in memory."""
+def choose_by_problem(
+    choice: Choice, problem: Problem, loss: str, *, can_sample: bool = False, max_time: float | None = None
+) -> Choice:
+    """Return the choice for this problem: cuts where it is small, or where the planes of all examples would not fit in memory.
+
+    With an exact kernel, cuts of samples where ``can_sample`` and exact ones would take too long.
+    """
     ids = problem.all_ids[:_PROBED]
+    if can_sample and loss == "hinge" and not problem.has_vectors and not problem.is_small:
+        sampled = _with_samples(problem, max_time)
+        if sampled is not None:
+            return sampled
     if choice.solver != "block-dual" or len(ids) == 0:
         return choice
     if loss == "hinge" and problem.is_small and not choice.options:
@@ -78,6 +90,20 @@ def choose_by_problem(choice: Choice, problem: Problem, loss: str) -> Choice:
         return _with_defaults(Choice("one-slack", reason, {}, seconds))
     reason = f"{choice.reason}; searching an example takes {seconds:.2g} s, and it asks for few searches"
     return Choice(choice.solver, reason, choice.options, seconds)
+
+
+def _with_samples(problem: Problem, max_time: float | None) -> Choice | None:
+    """Return sampled cuts where the kernel values of an exact method are too many for the time there is; else None."""
+    n_values = _PASSES * float(problem.n_kernel_rows) ** 2
+    seconds = n_values * _SECONDS_PER_VALUE / problem.n_jobs
+    if seconds <= (_LONGEST if max_time is None else max_time):
+        return None
+    time_there_is = f"{_LONGEST / 60:.0f} minutes" if max_time is None else f"max_time={max_time:g} s"
+    reason = (
+        f"exact training would take about {n_values:.1g} kernel values, more than {time_there_is} are good for: cuts of samples "
+        "take fewer, and leave the dual loose"
+    )
+    return Choice("sampled-cuts", reason, {})
 
 
 def _with_kernel(choice: Choice, problem: Problem, loss: str) -> Choice:
