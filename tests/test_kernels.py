@@ -337,3 +337,35 @@ def test_expansions_drop_what_adds_nothing():
     empty = mm.Expansion(kernel, basis, np.zeros((2, 7)), np.array([1.0, 2.0]), np.zeros(0)).pruned()
     assert empty.size == 0
     assert np.array_equal(empty.scores(X), np.tile([1.0, 2.0], (9, 1)))
+
+
+@pytest.mark.parametrize("is_single", [False, True])
+@pytest.mark.parametrize("kernel", [mm.Kernel("rbf", 0.3), mm.Kernel("poly", 0.3, 2, 1.0)], ids=["rbf", "poly"])
+def test_a_first_product_with_all_rows_takes_each_pair_once(kernel, is_single):
+    rng = np.random.default_rng(0)
+    for n in (1, 15, 16, 17, 239, 240, 241, 1300):
+        X, a = rng.normal(size=(n, 5)), rng.normal(size=n)
+        all_rows = Coefficients.of(np.arange(n), a, 1)
+        found = []
+        for n_jobs in (1, 2):
+            product, out = kernel_product(kernel, X, is_single=is_single, cache_bytes=1e6), np.zeros(n)
+            product.add(all_rows, 1, out, n_jobs)
+            found.append(out)
+            assert product.n_computed <= n * (n + 240) / 2 + n
+        assert np.array_equal(*found)
+        expected = kernel(X, X) @ a
+        assert out == pytest.approx(expected, rel=1e-4 if is_single else 1e-10, abs=1e-3 if is_single else 1e-9)
+        # Columns may be kept from their second use on, as ever.
+        again = np.zeros(n)
+        product.add(all_rows, 1, again, 1)
+        assert again == pytest.approx(out, rel=1e-4, abs=1e-3)
+
+
+def test_coefficients_of_some_rows_are_not_taken_for_those_of_all():
+    X = np.random.default_rng(0).normal(size=(3, 2))
+    kernel = mm.Kernel("rbf", 0.3)
+    product, out = kernel_product(kernel, X, is_single=False, cache_bytes=0.0), np.zeros(3)
+    # As many values as rows, and all rows: but the second has two of them and the third none.
+    starts, labels, values = np.array([0, 1, 3, 3]), np.zeros(3, np.int32), np.array([1.0, 2.0, 4.0])
+    product.add(Coefficients(np.arange(3), starts, labels, values), 1, out, 1)
+    assert out == pytest.approx(kernel(X, X) @ [1.0, 6.0, 0.0])

@@ -26,6 +26,13 @@ void add_panels(const std::vector<Scalar>& a, const Scalar* values, Scalar* sums
     }
     for (int r = 0; r < panel_rows; ++r) sums[r] += total[r];
 }
+
+// sums[k][r] += a_r values[k][r]
+template <class Scalar>
+void add_mirrored(const Scalar* a, const Scalar* values, std::vector<Scalar>& sums) {
+    for (size_t k = 0; k < sums.size(); k += panel_rows)
+        for (int r = 0; r < panel_rows; ++r) sums[k + r] += a[r] * values[k + r];
+}
 }  // namespace
 
 // Sparse points are laid out densely: few at a time where there are many features.
@@ -110,8 +117,60 @@ void KernelProduct<Scalar>::far_values(int64_t panel, const Tiles& tiles, Scalar
 template <class Scalar>
 void KernelProduct<Scalar>::add(const PointCoefficients& coefficients, int stride, double* out, const Workers& workers) {
     cache_.begin();
+    if (is_first_whole(coefficients, stride)) return add_whole(coefficients.values, out, workers);
     for (size_t first = 0; first < coefficients.points.size(); first += block_size())
         add_block(coefficients, first, std::min(first + block_size(), coefficients.points.size()), stride, out, workers);
+}
+
+template <class Scalar>
+bool KernelProduct<Scalar>::is_first_whole(const PointCoefficients& coefficients, int stride) const {
+    if (n_computed_ > 0 || rows_ != points_ || stride > 1 || static_cast<int64_t>(coefficients.points.size()) != n_rows()) return false;
+    const auto two_apart = [](int64_t one, int64_t next) { return next - one != 1; };
+    return std::adjacent_find(coefficients.starts.begin(), coefficients.starts.end(), two_apart) == coefficients.starts.end();
+}
+
+template <class Scalar>
+void KernelProduct<Scalar>::add_whole(std::span<const double> a, double* out, const Workers& workers) {
+    const int64_t n = n_rows(), step = static_cast<int64_t>(block_size());
+    std::vector<int64_t> ids(n);
+    std::iota(ids.begin(), ids.end(), int64_t{0});
+    for (const int64_t point : ids) cache_.make(point);  // its first time: there is nothing to keep
+    std::vector<Scalar> padded(static_cast<size_t>((n + panel_rows - 1) / panel_rows * panel_rows), Scalar{0});
+    std::copy(a.begin(), a.end(), padded.begin());
+    struct Memory {
+        std::vector<Scalar> values, sums, mirrored;
+    };
+    std::vector<Memory> memories(std::max(workers.n_threads, 1));
+    // Rows above a block have met its points already; those below it give their own share to the points.
+    for (int64_t first = 0; first < n; first += step) {
+        const int64_t end = std::min(first + step, n), n_chunks = (n - first + chunk_rows - 1) / chunk_rows;
+        const Tiles tiles = tiles_of(std::span(ids).subspan(first, end - first));
+        const std::vector<Scalar> own(padded.begin() + first, padded.begin() + end);
+        const size_t length = tiles.terms.size() * panel_rows;
+        std::vector<double> shares(static_cast<size_t>(n_chunks * (end - first)), 0.0);
+        for_each_chunk(n_chunks, workers, [&](int64_t chunk, int thread) {
+            Memory& memory = memories[thread];
+            memory.values.resize(length);
+            memory.sums.assign(chunk_rows, Scalar{0});
+            memory.mirrored.assign(own.size() * panel_rows, Scalar{0});
+            const int64_t begin = first + chunk * chunk_rows, stop = std::min(begin + chunk_rows, n);
+            for (int64_t row = begin; row < stop; row += panel_rows) {
+                panel_values(row / panel_rows, tiles, memory.values.data());
+                add_panels(own, memory.values.data(), memory.sums.data() + (row - begin));
+                if (row >= end) add_mirrored(padded.data() + row, memory.values.data(), memory.mirrored);
+            }
+            for (int64_t row = begin; row < stop; ++row) out[row] += static_cast<double>(memory.sums[row - begin]);
+            for (size_t k = 0; k < own.size(); ++k) {
+                const Scalar* lanes = memory.mirrored.data() + k * panel_rows;
+                shares[chunk * own.size() + k] = std::accumulate(lanes, lanes + panel_rows, 0.0);
+            }
+            heartbeat();
+        });
+        // In the order of the chunks, whichever thread had them.
+        for (int64_t chunk = 0; chunk < n_chunks; ++chunk)
+            for (size_t k = 0; k < own.size(); ++k) out[first + static_cast<int64_t>(k)] += shares[chunk * own.size() + k];
+        n_computed_ += (end - first) * (n - first);
+    }
 }
 
 template <class Scalar>

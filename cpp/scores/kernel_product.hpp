@@ -75,6 +75,10 @@ class KernelProduct {
     void look_up_parts(int64_t panel, const Tiles& tiles, Scalar* values) const;
     void far_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
     void fill_columns(std::span<const int64_t> points, std::span<Scalar* const> columns, const Workers& workers);
+    // Whether coefficients are those of all rows, one for each, and no column was asked for before.
+    bool is_first_whole(const PointCoefficients& coefficients, int stride) const;
+    // out += K a, where the points are the rows: a value of two rows serves both of them.
+    void add_whole(std::span<const double> a, double* out, const Workers& workers);
     void add_block(const PointCoefficients& coefficients, size_t first, size_t end, int stride, double* out, const Workers& workers);
 
     std::shared_ptr<const Points> rows_, points_;
