@@ -53,7 +53,9 @@ class Graph:
 
     def magnitude(self):
         """What rounding errors are measured by."""
-        return float(np.abs(self.unary).sum() + sum(np.abs(self.table(e)).max() for e in range(len(self.first))) + 1e-300)
+        return float(
+            np.abs(self.unary).sum() + sum(np.abs(self.table(e)).max() for e in range(len(self.first))) + 1e-300
+        )
 
     def linear_relaxation(self):
         """The value of the linear program over the local polytope; parallel edges are one pair."""
@@ -86,7 +88,9 @@ class Graph:
 def random_graph(rng, counts, edges, kind="table", scale=1.0, ties=False):
     """Scores for a graph: kind is 'table', 'shared' (edges of the same shape share a table), 'potts' or 'attractive'."""
     counts = np.asarray(counts)
-    number = (lambda size: rng.integers(-2, 3, size=size).astype(float)) if ties else (lambda size: rng.normal(size=size))
+    number = (
+        (lambda size: rng.integers(-2, 3, size=size).astype(float)) if ties else (lambda size: rng.normal(size=size))
+    )
     edges = np.asarray(edges, np.int32).reshape(-1, 2)
     first, second = edges[:, 0].copy(), edges[:, 1].copy()
     unary = scale * number(int(counts.sum()))

@@ -55,7 +55,10 @@ def test_of_equal_labellings_enumeration_takes_the_first():
         rng = np.random.default_rng(seed)
         graph = random_graph(rng, [2, 3, 2, 3], random_edges(rng, 4, 6), "potts", ties=True)
         scores = graph.all_scores().ravel()
-        assert tuple(_core.best_by_enumeration(*graph.arguments)[0]) == labellings(graph.counts)[np.flatnonzero(scores == scores.max())[0]]
+        assert (
+            tuple(_core.best_by_enumeration(*graph.arguments)[0])
+            == labellings(graph.counts)[np.flatnonzero(scores == scores.max())[0]]
+        )
 
 
 def test_the_same_forest_gives_the_same_labels():
@@ -137,14 +140,30 @@ WRONG = {
     "table far beyond the last": ({"table_offsets": [2**62]}, "table of edge 0 begins at"),
     "too many Potts scores": ({"table_offsets": None}, "pair_values has 6 entries, expected 1"),
 }
-TYPES = {"label_offsets": np.int64, "first": np.int32, "second": np.int32, "unary": float, "pair_values": float, "table_offsets": np.int64}
-RIGHT = {"label_offsets": [0, 2, 5], "first": [0], "second": [1], "unary": [0.0] * 5, "pair_values": [0.0] * 6, "table_offsets": [0]}
+TYPES = {
+    "label_offsets": np.int64,
+    "first": np.int32,
+    "second": np.int32,
+    "unary": float,
+    "pair_values": float,
+    "table_offsets": np.int64,
+}
+RIGHT = {
+    "label_offsets": [0, 2, 5],
+    "first": [0],
+    "second": [1],
+    "unary": [0.0] * 5,
+    "pair_values": [0.0] * 6,
+    "table_offsets": [0],
+}
 
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_arrays_that_do_not_fit_are_refused_everywhere(wrong):
     changes, text = WRONG[wrong]
-    arrays = {name: None if value is None else np.array(value, TYPES[name]) for name, value in (RIGHT | changes).items()}
+    arrays = {
+        name: None if value is None else np.array(value, TYPES[name]) for name, value in (RIGHT | changes).items()
+    }
 
     def tree_reweighted(label_offsets, first, second, unary, pair_values, table_offsets):
         solver = _core.TreeReweighted(label_offsets, first, second)
