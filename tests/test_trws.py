@@ -92,7 +92,7 @@ def test_a_forest_is_solved_in_one_iteration(kind):
 @pytest.mark.parametrize("kind", ["table", "potts"])
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_the_bound_is_that_of_the_linear_relaxation(kind, n_labels):
-    """Never below it, and mostly at it: coordinate descent may get stuck a little above (Kolmogorov 2006, section 4)."""
+    """Never below it, and mostly at it: coordinate descent may get stuck a little above (Kolmogorov 2006)."""
     distances = []
     for seed in range(25):
         rng = np.random.default_rng([seed, n_labels])

@@ -38,49 +38,45 @@ void EnumerationSearch::score_labels(int64_t node, const double* unary, double s
     }
 }
 
-// A walk over the tree of choices: depth is the node that is to take its next label. `reached[d]` is the best score found
-// below the present label of node d − 1, which makes max-marginals cost no more than the best labelling does.
+// A walk over the tree of choices, without recursion as graphs may have many nodes of one label. `reached` is the best score
+// found below the present label of the node before: with it, max-marginals cost no more than the best labelling does.
 void EnumerationSearch::enumerate(const double* unary, double* max_marginals, int32_t* labels) {
     const int64_t last = shape_.n_nodes - 1;
     std::vector<int32_t> now(shape_.n_nodes, -1);
-    std::vector<double> reached(shape_.n_nodes + 1, minus_infinity);
+    std::vector<double> reached(shape_.n_nodes, minus_infinity);
     double best = minus_infinity;
     Pace pace;
     if (max_marginals) std::fill_n(max_marginals, shape_.label_offsets[shape_.n_nodes], minus_infinity);
     const auto note = [&](int64_t node, int label, double score) {
         reached[node] = std::max(reached[node], score);
-        double* at = max_marginals ? max_marginals + shape_.label_offsets[node] + label : nullptr;
-        if (at) *at = std::max(*at, score);
+        if (!max_marginals) return;
+        double& of_label = max_marginals[shape_.label_offsets[node] + label];
+        of_label = std::max(of_label, score);
     };
     if (last >= 0) score_labels(0, unary, 0.0, now.data());
-    for (int64_t node = 0; node >= 0 && last >= 0;) {
+    for (int64_t node = std::min<int64_t>(last, 0); node >= 0; --node) {
         const double* scores = scores_.data() + shape_.label_offsets[node];
-        const int n = shape_.n_labels(node);
-        pace.work(64);
+        // Down to the last node, over the next label that is not forbidden of each.
+        for (; node < last; scores = scores_.data() + shape_.label_offsets[node]) {
+            const int n = shape_.n_labels(node);
+            do ++now[node];
+            while (now[node] < n && scores[now[node]] == minus_infinity);
+            if (now[node] == n) break;
+            score_labels(node + 1, unary, scores[now[node]], now.data());
+            ++node;
+            pace.work(64);
+        }
         if (node == last) {
-            const int label = best_label(scores, n);
-            if (scores[label] > best) {
-                best = scores[label];
-                now[last] = label;
+            now[last] = best_label(scores, shape_.n_labels(last));
+            if (scores[now[last]] > best) {
+                best = scores[now[last]];
                 std::copy(now.begin(), now.end(), labels);
             }
-            if (max_marginals)
-                for (int k = 0; k < n; ++k) note(last, k, scores[k]);
-            else reached[last] = scores[label];
-            now[last] = n;
+            for (int k = 0; k < shape_.n_labels(last); ++k) note(last, k, scores[k]);
         }
-        int32_t& label = now[node];
-        do ++label;
-        while (label < n && scores[label] == minus_infinity);
-        if (label < n) {
-            score_labels(node + 1, unary, scores[label], now.data());
-            ++node;
-            continue;
-        }
-        label = -1;
+        now[node] = -1;
         if (node > 0) note(node - 1, now[node - 1], reached[node]);
         reached[node] = minus_infinity;
-        --node;
     }
 }
 

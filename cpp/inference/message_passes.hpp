@@ -1,4 +1,4 @@
-// One forward and one backward pass of TRW-S over an ordered graph (Kolmogorov 2006, figure 3), for maximisation.
+// One forward and one backward pass of TRW-S over an ordered graph with monotonic chains (Kolmogorov 2006), for maximisation.
 //
 // M_ij(b) are the messages from i to j, s_i the share of a chain in node i, and
 //
@@ -30,7 +30,7 @@ class MessagePasses {
     // The nodes' scores, laid out as graph.label_begin says, and those of the links; messages are kept.
     virtual void set_scores(const double* unary, const PairLinks& links) = 0;
     // Messages upward. On the way each node takes its best label given the labels of those below it, with the messages from
-    // above standing for the rest (section 3.3); of equally good labels the first. Returns the score of the labels.
+    // above standing for the rest (the paper's choice of a solution); of equally good labels the first. Returns the score of the labels.
     virtual double forward(int32_t* labels) = 0;
     // Messages downward. Returns the bound.
     virtual double backward() = 0;

@@ -3,26 +3,38 @@
 #include <algorithm>
 #include <limits>
 
+#include "inference/extremes.hpp"
 #include "scores/kernels.hpp"
 
 namespace maxmargin {
 
 namespace {
 
+constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+
+// Four maxima side by side: one would wait for itself.
+double largest(const double* scores, int n) {
+    double best[4] = {minus_infinity, minus_infinity, minus_infinity, minus_infinity};
+    int k = 0;
+    for (; k + 4 <= n; k += 4)
+        for (int j = 0; j < 4; ++j) best[j] = larger(best[j], scores[k + j]);
+    for (; k < n; ++k) best[0] = larger(best[0], scores[k]);
+    return larger(larger(best[0], best[1]), larger(best[2], best[3]));
+}
+
 // Equal labels score w, all others 0: only the best label of the sender matters, and the second best where w < 0 keeps
 // the best one from being used by the label equal to it.
 void send_potts(double w, int n_from, int n_to, const double* scores, double* message) {
-    const int best = best_label(scores, n_from);
+    const double best = largest(scores, n_from);
     const int n_shared = std::min(n_from, n_to);
-    std::fill(message, message + n_to, scores[best]);
     if (w >= 0.0) {
-        for (int label = 0; label < n_shared; ++label) message[label] = std::max(scores[best], scores[label] + w);
-    } else if (best < n_to) {
-        double second = -std::numeric_limits<double>::infinity();
-        for (int label = 0; label < n_from; ++label)
-            if (label != best) second = std::max(second, scores[label]);
-        message[best] = std::max(second, scores[best] + w);
+        for (int label = 0; label < n_shared; ++label) message[label] = larger(best, scores[label] + w);
+        std::fill(message + n_shared, message + n_to, best);
+        return;
     }
+    std::fill(message, message + n_to, best);
+    const int where = static_cast<int>(std::find(scores, scores + n_from, best) - scores);
+    if (where < n_to) message[where] = larger(larger(largest(scores, where), largest(scores + where + 1, n_from - where - 1)), best + w);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The core of a graph as TRW-S walks over it: nodes renumbered by their place in an order, links by their lower end.
 //
-// Every link belongs to one chain whose places ascend (a monotonic chain, Kolmogorov 2006, section 3.2). A node with u links
+// Every link belongs to one chain whose places ascend (the monotonic chains of Kolmogorov 2006). A node with u links
 // up and d links down lies on max(u, d) chains, each of which has an equal share of the node's scores; u − d of them begin
 // there if u > d, and d − u end there if d > u.
 #pragma once

@@ -2,12 +2,12 @@
 // PAMI 2006) on a graph with cycles: a bound on the best score that never rises, and labellings that come close to it.
 //
 // The bound is that of a split of the scores over monotonic chains; its lowest value is the value of the linear relaxation
-// over pairs of labels, or in rare cases a little more, as coordinate descent may get stuck (section 4). Where the bound
+// over pairs of labels, or in rare cases a little more, as coordinate descent may get stuck (at a weak tree agreement). Where the bound
 // meets the score of a labelling found on the way, that labelling is best.
 //
 // Before the passes, parallel edges are added up (links.hpp) and leaves are eliminated (leaves.hpp): forests are solved by that
-// alone. Nodes are visited in the order they have, which suits images and sequences, whose neighbours have near numbers, or
-// in the one given. Messages stay from one run to the next: after small changes of the scores few iterations are needed.
+// alone. Nodes are visited in the order they have, or in the one given: on proteins, random orders and orders by breadth, degree
+// or labels reached the same bound in about as many iterations. Messages stay from one run to the next: after small changes of the scores few iterations are needed.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,8 @@ struct TreeReweightedResult {
 
 class TreeReweighted {
    public:
+    TreeReweighted(const TreeReweighted&) = delete;
+    TreeReweighted& operator=(const TreeReweighted&) = delete;
     // The shape is copied. `order` names every node once; where empty, nodes are visited as they are numbered.
     TreeReweighted(const GraphShape& shape, std::vector<int32_t> order);
 

@@ -7,8 +7,10 @@
 // with sign the sign of a + d − b − c, low and high the smaller and larger of a − c and b − d, shift = d − a or b − c: no
 // comparison decides the way, and m is b − a where the sender's label is 0 for sure, d − c where it is 1.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "inference/extremes.hpp"
 #include "inference/message_passes.hpp"
 #include "inference/messages.hpp"
 #include "inference/pace.hpp"
@@ -17,24 +19,17 @@ namespace maxmargin {
 
 namespace {
 
+// A link in one direction.
 struct Step {
-    double shift, low, high;
-    double message(double sign, double p) const { return shift + sign * std::min(std::max(p, low), high); }
-};
+    double sign, shift, low, high;
+    double zero;  // a − c: the message to label 0 is a + max(0, p − zero)
 
-struct TwoLabelLink {
-    double sign;
-    Step up, down;
-    double both_zero;  // score of labels 0 and 0
+    // The table, rows the sender's labels.
+    Step(double a, double b, double c, double d)
+        : sign(a + d >= b + c ? 1.0 : -1.0), shift(sign > 0.0 ? d - a : b - c), low(smaller(a - c, b - d)), high(larger(a - c, b - d)), zero(a - c) {}
+    double message(double p) const { return shift + sign * smaller(larger(p, low), high); }
+    double message_of_label(bool is_one) const { return shift + sign * (is_one ? high : low); }
 };
-
-TwoLabelLink make_link(double a, double b, double c, double d) {
-    const bool likes_equal = a + d >= b + c;
-    return {likes_equal ? 1.0 : -1.0,
-            {likes_equal ? d - a : b - c, std::min(a - c, b - d), std::max(a - c, b - d)},
-            {likes_equal ? d - a : c - b, std::min(a - b, c - d), std::max(a - b, c - d)},
-            a};
-}
 
 class TwoLabelPasses final : public MessagePasses {
    public:
@@ -51,12 +46,16 @@ class TwoLabelPasses final : public MessagePasses {
             unary_[p] = unary[2 * p + 1] - unary[2 * p];
             all_zero_ += unary[2 * p];
         }
-        links_.clear();
+        up_.clear();
+        down_.clear();
         for (const auto& link : graph_.links) {
             const LinkScores scores = links.scores(link.link);
-            const double b = pair_score(scores, 0, 1), c = pair_score(scores, 1, 0);
-            links_.push_back(make_link(pair_score(scores, 0, 0), link.low_is_first ? b : c, link.low_is_first ? c : b, pair_score(scores, 1, 1)));
-            all_zero_ += links_.back().both_zero;
+            const double a = pair_score(scores, 0, 0), d = pair_score(scores, 1, 1);
+            double b = pair_score(scores, 0, 1), c = pair_score(scores, 1, 0);
+            if (!link.low_is_first) std::swap(b, c);
+            up_.emplace_back(a, b, c, d);
+            down_.emplace_back(a, c, b, d);
+            all_zero_ += a;
         }
     }
 
@@ -70,18 +69,16 @@ class TwoLabelPasses final : public MessagePasses {
             for (int64_t l = up; l < up_end; ++l) above += messages_[l];
             for (int64_t k = down; k < down_end; ++k) {
                 const int64_t l = graph_.down[k];
-                const TwoLabelLink& link = links_[l];
                 below += messages_[l];
-                // The label below is certain.
                 const bool is_one = labels[low_[l]] != 0;
-                taken += link.up.shift + link.sign * (is_one ? link.up.high : link.up.low);
-                score -= is_one ? (link.sign > 0.0 ? link.up.high : link.up.low) : 0.0;
+                taken += up_[l].message_of_label(is_one);
+                score -= is_one ? up_[l].zero : 0.0;
             }
             const bool takes_one = taken + above > 0.0;
             labels[p] = takes_one;
             score += takes_one ? taken : 0.0;
             const double shared = graph_.share[p] * (above + below);
-            for (int64_t l = up; l < up_end; ++l) messages_[l] = links_[l].up.message(links_[l].sign, shared - messages_[l]);
+            for (int64_t l = up; l < up_end; ++l) messages_[l] = up_[l].message(shared - messages_[l]);
             pace.work(8 * (up_end - up + down_end - down));
         }
         return score;
@@ -97,14 +94,13 @@ class TwoLabelPasses final : public MessagePasses {
             for (int64_t k = down; k < down_end; ++k) sum += messages_[graph_.down[k]];
             for (int64_t l = up; l < up_end; ++l) sum += messages_[l];
             const double shared = graph_.share[p] * sum;
-            bound += graph_.n_beginning[p] * std::max(shared, 0.0);
+            bound += graph_.n_beginning[p] * larger(shared, 0.0);
             for (int64_t k = down; k < down_end; ++k) {
                 const int64_t l = graph_.down[k];
-                const TwoLabelLink& link = links_[l];
                 const double rest = shared - messages_[l];
-                // The message to label 0: max(a, rest + b) − a, as the a are in all_zero_.
-                bound += std::max(rest - (link.sign > 0.0 ? link.down.high : link.down.low), 0.0);
-                messages_[l] = link.down.message(link.sign, rest);
+                // The message to label 0 less a, as the a are in all_zero_.
+                bound += larger(rest - down_[l].zero, 0.0);
+                messages_[l] = down_[l].message(rest);
             }
             pace.work(8 * (up_end - up + down_end - down));
         }
@@ -114,7 +110,7 @@ class TwoLabelPasses final : public MessagePasses {
    private:
     const OrderedGraph& graph_;
     std::vector<double> unary_;  // score of label 1 less that of label 0
-    std::vector<TwoLabelLink> links_;
+    std::vector<Step> up_, down_;
     std::vector<int32_t> low_;
     double all_zero_ = 0.0;  // score of the labelling of zeros
     std::vector<double> messages_;
