@@ -113,9 +113,11 @@ def test_a_cycle_is_refused():
 
 
 def test_too_many_labellings_are_refused():
-    graph = random_graph(np.random.default_rng(0), [2] * 25, [[0, 1]])
-    with pytest.raises(ValueError, match="more than 16777216 labellings"):
-        _core.best_by_enumeration(*graph.arguments)
+    rng = np.random.default_rng(0)
+    for counts in ([2] * 25, [2**13, 2**12], [2] * 10 + [1] * 40_000):
+        graph = random_graph(rng, counts, [[0, 1]], "potts")
+        with pytest.raises(ValueError, match=r"too many labellings to enumerate.* more than 33554432"):
+            _core.best_by_enumeration(*graph.arguments)
 
 
 # What is wrong with the arrays of a graph of nodes with two and three labels and one edge.

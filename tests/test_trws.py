@@ -171,6 +171,13 @@ def test_forgotten_messages_start_afresh():
     np.testing.assert_array_equal(solver.run(max_iter=5, stall=0.0).bounds, first.bounds)
 
 
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_of_equally_good_labels_the_first_is_taken(n_labels):
+    graph = random_graph(np.random.default_rng(0), [n_labels] * 12, grid_edges(3, 4), "potts")
+    graph.unary[:], graph.values[:] = 1.0, 0.0
+    assert not solver_of(graph).run().labels.any()
+
+
 def test_labels_with_one_candidate_cost_nothing():
     rng = np.random.default_rng(2)
     graph = random_graph(rng, [1, 3, 1, 2, 1], random_edges(rng, 5, 9))

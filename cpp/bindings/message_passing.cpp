@@ -102,8 +102,8 @@ TreeReweightedOptions make_options(int64_t max_iter, double relative_tolerance, 
 }
 
 void require_few_labellings(const GraphShape& shape) {
-    require(count_labellings(shape) <= most_enumerated, "the graph has more than " + std::to_string(most_enumerated) +
-                                                            " labellings: too many to enumerate. Use TreeReweighted.");
+    require(count_enumerated(shape) <= most_enumerated, "the graph has too many labellings to enumerate: those of its first node, its first two nodes, …, all nodes are more than " +
+                                                            std::to_string(most_enumerated) + ". Use TreeReweighted.");
 }
 
 // The way that is asked for, or the cheapest exact one, or TRW-S.
@@ -118,7 +118,7 @@ std::unique_ptr<LabellingSearch> make_search(const std::string& method, const Gr
     }
     if (method == "enumeration") require_few_labellings(shape);
     // Under 'auto' a search should take a millisecond at most: many may be needed.
-    if (method == "enumeration" || (is_auto && count_labellings(shape) <= (1 << 16))) return std::make_unique<EnumerationSearch>(shape, pairs);
+    if (method == "enumeration" || (is_auto && count_enumerated(shape) <= (1 << 17))) return std::make_unique<EnumerationSearch>(shape, pairs);
     return std::make_unique<TreeReweightedSearch>(shape, pairs, options);
 }
 
@@ -258,7 +258,7 @@ void bind_exact(nb::module_& m) {
             return best_by(search, shape, unary);
         },
         arg("label_offsets").noconvert(), arg("first").noconvert(), arg("second").noconvert(), arg("unary").noconvert(), arg("pair_values").noconvert(),
-        arg("table_offsets").none().noconvert() = nb::none(), "The best labelling of a graph with at most 2²⁴ labellings, and its score.");
+        arg("table_offsets").none().noconvert() = nb::none(), "The best labelling of a small graph, and its score: 24 nodes of two labels are the most.");
 }
 
 void bind_several(nb::module_& m) {

@@ -12,11 +12,12 @@ namespace {
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 }
 
-int64_t count_labellings(const GraphShape& shape) {
-    int64_t count = 1;
+int64_t count_enumerated(const GraphShape& shape) {
+    int64_t count = 0, labellings = 1;
     for (int64_t i = 0; i < shape.n_nodes; ++i) {
-        if (shape.n_labels(i) > most_enumerated / count) return most_enumerated + 1;
-        count *= shape.n_labels(i);
+        if (shape.n_labels(i) > (most_enumerated - count) / labellings) return most_enumerated + 1;
+        labellings *= shape.n_labels(i);
+        count += labellings;
     }
     return count;
 }

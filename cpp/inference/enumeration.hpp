@@ -13,15 +13,16 @@
 
 namespace maxmargin {
 
-// About a tenth of a second of work.
-constexpr int64_t most_enumerated = int64_t{1} << 24;
+// Labellings of the first nodes alone count, too: so many take about a second, or some where every node has many edges. 24 nodes
+// of two labels fit.
+constexpr int64_t most_enumerated = int64_t{1} << 25;
 
-// The number of labellings, or most_enumerated + 1 where there are more than that.
-int64_t count_labellings(const GraphShape& shape);
+// The number of labellings of the first node, the first two nodes, …, all nodes, or most_enumerated + 1 where there are more.
+int64_t count_enumerated(const GraphShape& shape);
 
 class EnumerationSearch final : public LabellingSearch {
    public:
-    // The arrays must outlive the object; there are at most most_enumerated labellings.
+    // The arrays must outlive the object; count_enumerated() is at most most_enumerated.
     EnumerationSearch(const GraphShape& shape, const PairScores& pairs);
 
     Found best(const double* unary, int32_t* labels) override;
