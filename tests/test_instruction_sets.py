@@ -2,6 +2,7 @@
 
 import pytest
 import test_decoders as decoders
+import test_forest as forests
 
 from maxmargin import _core
 
@@ -38,6 +39,12 @@ def test_chains_are_searched_as_by_enumeration(n_labels):
 @pytest.mark.parametrize("n_labels", [3, 9, 40])
 def test_float32_is_almost_as_good(n_labels):
     decoders.test_planes_found_in_float32_are_worth_almost_as_much_in_double(n_labels)
+
+
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize("n_first", forests.WIDTHS)
+def test_tables_are_passed_through_as_by_enumeration(n_first):
+    forests.test_messages_through_tables_of_any_shape_are_right(n_first)
 
 
 def test_the_fastest_is_used_and_the_baseline_is_always_there():

@@ -32,6 +32,10 @@ struct Kernels {
     void (*kernel_values_double)(const KernelTask<double>&);
     void (*sparse_kernel_values_float)(const SparseKernelTask<float>&);
     void (*sparse_kernel_values_double)(const SparseKernelTask<double>&);
+    // For tables that are not padded, rows × columns: out[column] = max_row scores[row] + table[row, column]
+    void (*max_plus_of_rows)(const double* scores, const double* table, int n_rows, int n_columns, double* out);
+    // and the other way round: out[row] = max_column scores[column] + table[row, column]
+    void (*max_plus_in_rows)(const double* scores, const double* table, int n_rows, int n_columns, double* out);
 };
 
 const Kernels& kernels();
@@ -49,6 +53,12 @@ inline void max_plus(const float* previous, const float* transition, int n_label
 }
 inline void max_plus(const double* previous, const double* transition, int n_labels, int stride, double* out) {
     kernels().max_plus_double(previous, transition, n_labels, stride, out);
+}
+inline void max_plus_of_rows(const double* scores, const double* table, int n_rows, int n_columns, double* out) {
+    kernels().max_plus_of_rows(scores, table, n_rows, n_columns, out);
+}
+inline void max_plus_in_rows(const double* scores, const double* table, int n_rows, int n_columns, double* out) {
+    kernels().max_plus_in_rows(scores, table, n_rows, n_columns, out);
 }
 
 inline void kernel_values(const KernelTask<float>& task) { kernels().kernel_values_float(task); }

@@ -475,3 +475,79 @@ class OnlinePass:
     def sgd(self, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], oracle: Oracle, eta0: float, decay: float, nC: float, nonnegative: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> SeenByPass: ...
 
     def fold(self) -> None: ...
+
+class TreeReweightedResult:
+    """What one run of TreeReweighted reached: score ≤ best score ≤ bound."""
+
+    @property
+    def labels(self) -> NDArray[numpy.int32]:
+        """The best labelling seen."""
+
+    @property
+    def score(self) -> float:
+        """Of the labels."""
+
+    @property
+    def bound(self) -> float: ...
+
+    @property
+    def is_closed(self) -> bool:
+        """Score and bound agree up to the tolerances."""
+
+    @property
+    def status(self) -> str:
+        """'closed', 'stalled', 'max_iter' or 'max_seconds'."""
+
+    @property
+    def n_iter(self) -> int: ...
+
+    @property
+    def bounds(self) -> NDArray[numpy.float64]:
+        """After each iteration."""
+
+class TreeReweighted:
+    """
+    Sequential tree-reweighted message passing (TRW-S) on one graph.
+
+        max_y  Σ_i unary_i(y_i) + Σ_e pair_e(y_first(e), y_second(e))
+
+    Node i has label_offsets[i + 1] − label_offsets[i] labels. Messages are kept between runs: set other scores and run again for a warm start.
+    """
+
+    def __init__(self, label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+    def set_unary(self, unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Scores of the labels of all nodes, one node after the other; copied."""
+
+    def set_pairs(self, pair_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], table_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+        """
+        Tables (labels of first × labels of second, row by row) that begin at table_offsets, or without these one score per edge for equal labels. The values are not copied.
+        """
+
+    def reset_messages(self) -> None:
+        """Forget the messages: the next run starts cold."""
+
+    def run(self, max_iter: int = 1000, relative_tolerance: float = 1e-09, absolute_tolerance: float = 1e-09, stall: float = 0.001, max_seconds: float | None = None) -> TreeReweightedResult:
+        """
+        Iterate until bound − score ≤ absolute_tolerance + relative_tolerance · max(|bound|, |score|), or ten iterations lowered the bound by less than stall · (bound − score), or time is up; at least one iteration is made.
+        """
+
+def best_in_forest(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], table_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> tuple[Any, ...]:
+    """
+    The best labelling of a graph without cycles, and its score. Parallel edges make no cycle.
+    """
+
+def best_by_enumeration(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], table_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> tuple[Any, ...]:
+    """
+    The best labelling of a small graph, and its score: 24 nodes of two labels are the most.
+    """
+
+def m_best_labellings(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], table_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_best: int, method: str = 'auto', max_iter: int = 1000, relative_tolerance: float = 1e-09, absolute_tolerance: float = 1e-09, stall: float = 0.001, max_seconds: float | None = None) -> tuple[Any, ...]:
+    """
+    The n_best labellings, best first (fewer where there are no more), their scores, and whether every search was exact. The options are those of TreeReweighted.run, per search.
+    """
+
+def diverse_labellings(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], table_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, strengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], node_weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, method: str = 'auto', max_iter: int = 1000, relative_tolerance: float = 1e-09, absolute_tolerance: float = 1e-09, stall: float = 0.001, max_seconds: float | None = None) -> tuple[Any, ...]:
+    """
+    len(strengths) + 1 labellings, each the best for the score plus strengths[m] · node_weights[i] for every node i at which it differs from an earlier labelling m; their scores, and whether every search was exact.
+    """

@@ -4,6 +4,7 @@
 #include "scores/kernels.hpp"
 
 #include "scores/isa/kernel_values.hpp"
+#include "scores/isa/table_messages.hpp"
 
 namespace maxmargin::MAXMARGIN_ISA {
 
@@ -197,7 +198,7 @@ void max_plus(const Scalar* previous, const Scalar* transition, int n_labels, in
 Kernels table();
 Kernels table() {
     return {MAXMARGIN_NAME(MAXMARGIN_ISA), score_rows<float>, score_rows<double>, max_plus<float>, max_plus<double>,
-            kernel_values, kernel_values, kernel_values, kernel_values};
+            kernel_values, kernel_values, kernel_values, kernel_values, max_plus_of_rows, max_plus_in_rows};
 }
 
 }  // namespace maxmargin::MAXMARGIN_ISA

@@ -1,0 +1,27 @@
+// One way to find the best labelling of a graph whose unary scores change between calls. Whatever asks for several labellings
+// (the M best, diverse ones) is written over this.
+#pragma once
+
+#include <cstdint>
+
+namespace maxmargin {
+
+struct Found {
+    double score = 0.0;  // of the labelling, with the unary scores of the call
+    double bound = 0.0;  // no labelling scores more
+    bool is_exact = false;  // the labelling is best, up to rounding or the tolerance asked for
+};
+
+class LabellingSearch {
+   public:
+    virtual ~LabellingSearch() = default;
+
+    // Unary scores of −∞ forbid labels; each node has one label at least that is not forbidden.
+    virtual Found best(const double* unary, int32_t* labels) = 0;
+
+    virtual bool has_max_marginals() const { return false; }
+    // Writes the best score of all labellings with y_i = a, for all labels a of all nodes i, laid out as the unary scores.
+    virtual void max_marginals(const double* /*unary*/, double* /*out*/) {}
+};
+
+}  // namespace maxmargin

@@ -1,0 +1,162 @@
+#include "inference/trws.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "inference/messages.hpp"
+#include "inference/pace.hpp"
+
+namespace maxmargin {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+// Single iterations may lower the bound by next to nothing while messages cross the graph.
+constexpr size_t stall_iterations = 10;
+
+// The core's nodes in the order asked for.
+std::vector<int32_t> core_in_order(const Leaves& leaves, std::vector<int32_t> order) {
+    if (order.empty()) return leaves.core();
+    std::erase_if(order, [&core = leaves.core()](int32_t node) { return !std::binary_search(core.begin(), core.end(), node); });
+    return order;
+}
+
+double range_of(const double* values, int64_t n) {
+    const auto [low, high] = std::minmax_element(values, values + n);
+    return *high - *low;
+}
+
+}  // namespace
+
+TreeReweighted::TreeReweighted(const GraphShape& shape, std::vector<int32_t> order)
+    : label_offsets_(shape.label_offsets, shape.label_offsets + shape.n_nodes + 1),
+      first_(shape.first, shape.first + shape.n_edges),
+      second_(shape.second, shape.second + shape.n_edges),
+      shape_{shape.n_nodes, label_offsets_.data(), shape.n_edges, first_.data(), second_.data()},
+      links_(shape_),
+      leaves_(shape_, links_),
+      graph_(shape_, links_, core_in_order(leaves_, std::move(order))),
+      passes_(make_passes(graph_)),
+      core_labels_(graph_.n_nodes()) {}
+
+void TreeReweighted::set_unary(const double* unary) {
+    unary_.assign(unary, unary + label_offsets_.back());
+    is_prepared_ = false;
+}
+
+void TreeReweighted::set_pairs(const PairScores& pairs) {
+    pair_offsets_.clear();
+    if (!pairs.is_potts()) pair_offsets_.assign(pairs.offsets, pairs.offsets + shape_.n_edges);
+    pairs_ = {pairs.values, pairs.is_potts() ? nullptr : pair_offsets_.data()};
+    links_.set_scores(shape_, pairs_);
+    is_prepared_ = false;
+}
+
+void TreeReweighted::reset_messages() {
+    passes_->reset();
+    is_prepared_ = false;
+}
+
+// Messages are differences of sums, which −∞ would turn into NaN. A number so low that no other scores make up for it does as
+// well: twice the distance between the highest and the lowest score of any labelling.
+void TreeReweighted::soften_forbidden() {
+    if (std::find(reduced_.begin(), reduced_.end(), -infinity) == reduced_.end()) return;
+    double range = 1.0;
+    for (int64_t l = 0; l < links_.size(); ++l) {
+        const LinkScores link = links_.scores(l);
+        range += link.table ? range_of(link.table, static_cast<int64_t>(link.n_first) * link.n_second) : std::abs(link.potts);
+    }
+    std::vector<double> lowest(shape_.n_nodes, infinity);
+    for (int64_t i = 0; i < shape_.n_nodes; ++i) {
+        double highest = -infinity;
+        for (int64_t k = label_offsets_[i]; k < label_offsets_[i + 1]; ++k) {
+            highest = std::max(highest, reduced_[k]);
+            if (reduced_[k] > -infinity) lowest[i] = std::min(lowest[i], reduced_[k]);
+        }
+        range += highest - lowest[i];
+    }
+    for (int64_t i = 0; i < shape_.n_nodes; ++i)
+        for (int64_t k = label_offsets_[i]; k < label_offsets_[i + 1]; ++k)
+            if (reduced_[k] == -infinity) reduced_[k] = lowest[i] - 2.0 * range;
+}
+
+void TreeReweighted::prepare() {
+    reduced_ = unary_;
+    soften_forbidden();
+    best_of_trees_ = leaves_.eliminate(shape_, links_, reduced_.data());
+    std::vector<double> core_unary;
+    for (const int32_t node : graph_.nodes) core_unary.insert(core_unary.end(), reduced_.begin() + label_offsets_[node], reduced_.begin() + label_offsets_[node + 1]);
+    passes_->set_scores(core_unary.data(), links_);
+    bound_ = infinity;
+    core_score_ = -infinity;
+    // What was best before is a labelling still.
+    score_ = labels_.empty() ? -infinity : total_score(shape_, unary_.data(), pairs_, labels_.data());
+    is_prepared_ = true;
+}
+
+// Takes over the labels of the core, if they are better than those kept.
+void TreeReweighted::improve_labels() {
+    std::vector<int32_t> labels(shape_.n_nodes);
+    for (int64_t p = 0; p < graph_.n_nodes(); ++p) labels[graph_.nodes[p]] = core_labels_[p];
+    leaves_.extend(shape_, links_, reduced_.data(), labels.data());
+    const double score = total_score(shape_, unary_.data(), pairs_, labels.data());
+    if (!labels_.empty() && score <= score_) return;
+    score_ = score;
+    labels_ = std::move(labels);
+}
+
+bool TreeReweighted::is_closed(const TreeReweightedOptions& options) const {
+    return bound_ - score_ <= options.absolute_tolerance + options.relative_tolerance * std::max(std::abs(bound_), std::abs(score_));
+}
+
+TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    TreeReweightedResult result;
+    result.stop = TreeReweightedStop::max_iter;
+    try {
+        if (!is_prepared_) prepare();
+        while (static_cast<int64_t>(result.bounds.size()) < std::max<int64_t>(options.max_iter, 1)) {
+            const double core_score = passes_->forward(core_labels_.data());
+            if (core_score > core_score_ || labels_.empty()) {
+                core_score_ = core_score;
+                improve_labels();
+            }
+            // The score itself is a bound of the bound: rounding may take the sum of many messages below it.
+            bound_ = std::max(std::min(bound_, passes_->backward() + best_of_trees_), score_);
+            result.bounds.push_back(bound_);
+            heartbeat();
+
+            const size_t n = result.bounds.size();
+            if (is_closed(options)) result.stop = TreeReweightedStop::closed;
+            else if (n > stall_iterations && result.bounds[n - 1 - stall_iterations] - bound_ < options.stall * (bound_ - score_))
+                result.stop = TreeReweightedStop::stalled;
+            else if (std::chrono::duration<double>(Clock::now() - start).count() >= options.max_seconds)
+                result.stop = TreeReweightedStop::max_seconds;
+            else continue;
+            break;
+        }
+    } catch (...) {
+        reset_messages();
+        throw;
+    }
+    result.score = score_;
+    result.bound = bound_;
+    return result;
+}
+
+TreeReweightedSearch::TreeReweightedSearch(const GraphShape& shape, const PairScores& pairs, const TreeReweightedOptions& options)
+    : passes_(shape, {}), options_(options) {
+    passes_.set_pairs(pairs);
+}
+
+Found TreeReweightedSearch::best(const double* unary, int32_t* labels) {
+    passes_.set_unary(unary);
+    const TreeReweightedResult result = passes_.run(options_);
+    std::copy(passes_.labels().begin(), passes_.labels().end(), labels);
+    return {result.score, result.bound, result.stop == TreeReweightedStop::closed};
+}
+
+}  // namespace maxmargin

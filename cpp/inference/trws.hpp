@@ -1,0 +1,101 @@
+// Sequential tree-reweighted message passing (Kolmogorov: Convergent tree-reweighted message passing for energy minimization,
+// PAMI 2006) on a graph with cycles: a bound on the best score that never rises, and labellings that come close to it.
+//
+// The bound is that of a split of the scores over monotonic chains; its lowest value is the value of the linear relaxation
+// over pairs of labels, or in rare cases a little more, as coordinate descent may get stuck (at a weak tree agreement). Where the bound
+// meets the score of a labelling found on the way, that labelling is best.
+//
+// Before the passes, parallel edges are added up (links.hpp) and leaves are eliminated (leaves.hpp): forests are solved by that
+// alone. Nodes are visited in the order they have, or in the one given: on proteins, random orders and orders by breadth, degree
+// or labels reached the same bound in about as many iterations. Messages stay from one run to the next: after small changes of the scores few iterations are needed.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "inference/leaves.hpp"
+#include "inference/links.hpp"
+#include "inference/message_passes.hpp"
+#include "inference/ordered_graph.hpp"
+#include "inference/pairwise.hpp"
+#include "inference/search.hpp"
+
+namespace maxmargin {
+
+struct TreeReweightedOptions {
+    int64_t max_iter = 1000;  // pairs of a forward and a backward pass
+    // Closed when bound − score ≤ absolute + relative · max(|bound|, |score|).
+    double relative_tolerance = 1e-9;
+    double absolute_tolerance = 1e-9;
+    // Stalled when ten iterations lowered the bound by less than this part of bound − score; 0 never stops for it.
+    double stall = 1e-3;
+    double max_seconds = std::numeric_limits<double>::infinity();  // looked at after every iteration
+};
+
+enum class TreeReweightedStop { closed, stalled, max_iter, max_seconds };
+
+struct TreeReweightedResult {
+    double score = 0.0;  // of labels(), with the scores as they were set
+    double bound = 0.0;
+    TreeReweightedStop stop = TreeReweightedStop::closed;
+    std::vector<double> bounds;  // after each iteration of this run
+};
+
+class TreeReweighted {
+   public:
+    TreeReweighted(const TreeReweighted&) = delete;
+    TreeReweighted& operator=(const TreeReweighted&) = delete;
+    // The shape is copied. `order` names every node once; where empty, nodes are visited as they are numbered.
+    TreeReweighted(const GraphShape& shape, std::vector<int32_t> order);
+
+    // Unary scores of −∞ forbid labels; they are copied. Messages are kept.
+    void set_unary(const double* unary);
+    // The values must stay where they are until other pairs are set. Messages are kept.
+    void set_pairs(const PairScores& pairs);
+    void reset_messages();
+
+    // Both scores must be set. Goes on from the messages of the run before; an exception forgets them.
+    TreeReweightedResult run(const TreeReweightedOptions& options);
+    // The best labelling seen since scores were last set.
+    const std::vector<int32_t>& labels() const { return labels_; }
+
+    const GraphShape& shape() const { return shape_; }
+
+   private:
+    void prepare();
+    void soften_forbidden();
+    void improve_labels();
+    bool is_closed(const TreeReweightedOptions& options) const;
+
+    std::vector<int64_t> label_offsets_;
+    std::vector<int32_t> first_, second_;
+    GraphShape shape_;  // of the above
+    PairLinks links_;
+    Leaves leaves_;
+    OrderedGraph graph_;  // the core
+    std::unique_ptr<MessagePasses> passes_;
+
+    PairScores pairs_;
+    std::vector<int64_t> pair_offsets_;
+    std::vector<double> unary_;
+    std::vector<double> reduced_;  // unary scores with what the leaves add
+    bool is_prepared_ = false;
+
+    std::vector<int32_t> core_labels_, labels_;
+    double score_ = 0.0, core_score_ = 0.0, bound_ = 0.0, best_of_trees_ = 0.0;
+};
+
+// For searches with changing unary scores.
+class TreeReweightedSearch final : public LabellingSearch {
+   public:
+    TreeReweightedSearch(const GraphShape& shape, const PairScores& pairs, const TreeReweightedOptions& options);
+    Found best(const double* unary, int32_t* labels) override;
+
+   private:
+    TreeReweighted passes_;
+    TreeReweightedOptions options_;
+};
+
+}  // namespace maxmargin

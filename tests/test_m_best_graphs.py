@@ -1,0 +1,176 @@
+"""The M best labellings and diverse ones, against all labellings sorted by score."""
+
+import signal
+import time
+
+import numpy as np
+import pytest
+from labelled_graphs import forest_edges, grid_edges, labellings, random_edges, random_graph
+
+from maxmargin import _core
+
+pytestmark = pytest.mark.core
+
+KINDS = ["table", "shared", "potts", "attractive"]
+
+
+def graph_of(method, kind, seed):
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    counts = rng.integers(1, 4, size=rng.integers(1, 7))
+    is_forest = method == "forest"
+    edges = forest_edges(rng, len(counts)) if is_forest else random_edges(rng, len(counts), rng.integers(0, 8))
+    return random_graph(rng, counts, edges, kind, ties=seed % 3 == 0)
+
+
+def check_list(graph, labels, scores):
+    """No labelling twice, scores as given and descending, and right up to rounding."""
+    assert labels.shape == (len(scores), len(graph.counts))
+    assert len(set(map(tuple, labels.tolist()))) == len(scores)
+    np.testing.assert_allclose([graph.score(y) for y in labels], scores, atol=1e-12)
+    assert (np.diff(scores) <= 0.0).all()
+
+
+@pytest.mark.parametrize("method", ["forest", "enumeration", "auto"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_m_best_are_those_of_enumeration(kind, method):
+    for seed in range(40):
+        graph = graph_of(method, kind, seed)
+        expected = np.sort(graph.all_scores().ravel())[::-1]
+        for n_best in (1, 2, 7, len(expected) + 5):
+            labels, scores, is_exact = _core.m_best_labellings(*graph.arguments, n_best, method=method)
+            assert is_exact
+            check_list(graph, labels, scores)
+            np.testing.assert_allclose(scores, expected[:n_best], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tree_reweighted_lists_are_right_where_they_are_called_exact(kind):
+    n_exact = 0
+    for seed in range(30):
+        graph = graph_of("trws", kind, seed)
+        expected = np.sort(graph.all_scores().ravel())[::-1]
+        labels, scores, is_exact = _core.m_best_labellings(*graph.arguments, 8, method="trws", max_iter=200)
+        check_list(graph, labels, scores)
+        assert len(scores) == min(8, len(expected))
+        assert (scores <= expected[: len(scores)] + 1e-9).all()
+        if is_exact:
+            np.testing.assert_allclose(scores, expected[:8], atol=1e-7)
+            n_exact += 1
+    assert n_exact >= 15
+
+
+def test_a_list_of_an_open_search_is_not_called_exact():
+    rng = np.random.default_rng(1)
+    graph = random_graph(rng, [2] * 9, grid_edges(3, 3), "potts")
+    graph.values *= 5.0
+    _, _, is_exact = _core.m_best_labellings(*graph.arguments, 3, method="trws", max_iter=1)
+    assert not is_exact
+
+
+def test_all_labellings_tie_and_all_are_listed():
+    graph = random_graph(np.random.default_rng(0), [3, 2, 4], [[0, 1], [1, 2]], "potts")
+    graph.unary[:], graph.values[:] = 1.0, 0.0
+    for method in ("forest", "enumeration", "trws"):
+        labels, scores, _ = _core.m_best_labellings(*graph.arguments, 100, method=method)
+        assert sorted(map(tuple, labels.tolist())) == labellings(graph.counts)
+        assert (scores == 3.0).all()
+
+
+def test_lists_are_the_same_every_time():
+    graph = random_graph(np.random.default_rng(2), [3] * 6, grid_edges(2, 3), "potts", ties=True)
+    first, second = (_core.m_best_labellings(*graph.arguments, 50)[0] for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_long_chains_give_long_lists_quickly():
+    n = 300
+    rng = np.random.default_rng(0)
+    graph = random_graph(rng, [4] * n, np.column_stack([np.arange(n - 1), np.arange(1, n)]))
+    start = time.process_time()
+    labels, scores, _ = _core.m_best_labellings(*graph.arguments, 300)
+    assert time.process_time() - start < 5.0
+    assert len(set(map(tuple, labels.tolist()))) == 300
+    assert (np.diff(scores) <= 0.0).all()
+
+
+# --------------------------------------------------------------------------------------------------------- diverse
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("method", ["forest", "enumeration", "trws"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_diverse_labellings_are_best_for_the_perturbed_scores(kind, method, weighted):
+    n_checked = 0
+    for seed in range(30):
+        graph = graph_of(method, kind, seed)
+        rng = np.random.default_rng(seed)
+        strengths = rng.uniform(0.0, 2.0, size=3)
+        weights = rng.uniform(0.0, 2.0, size=len(graph.counts)) if weighted else None
+        labels, scores, is_exact = _core.diverse_labellings(*graph.arguments, strengths, weights, method=method)
+        assert labels.shape == (4, len(graph.counts))
+        np.testing.assert_allclose([graph.score(y) for y in labels], scores, atol=1e-12)
+        if not is_exact:
+            assert method == "trws"
+            continue
+        n_checked += 1
+        every = np.array(labellings(graph.counts))
+        value = graph.all_scores().ravel()
+        for y, strength in zip(labels, [*strengths, 0.0], strict=True):
+            found = value[(every == y).all(axis=1)]
+            assert found == pytest.approx(value.max(), abs=1e-7)
+            value = value + strength * ((every != y) * (1.0 if weights is None else weights)).sum(axis=1)
+    assert n_checked >= 15
+
+
+def test_strong_diversity_changes_every_label():
+    graph = random_graph(np.random.default_rng(0), [3] * 9, grid_edges(3, 3), "attractive")
+    labels, _, is_exact = _core.diverse_labellings(*graph.arguments, np.full(2, 1000.0))
+    assert is_exact
+    assert all(len(set(column)) == 3 for column in labels.T.tolist())
+
+
+def test_no_strengths_give_the_best_labelling_alone():
+    graph = random_graph(np.random.default_rng(0), [3] * 4, [[0, 1], [1, 2]])
+    labels, scores, is_exact = _core.diverse_labellings(*graph.arguments, np.zeros(0))
+    assert len(labels) == 1
+    assert is_exact
+    assert scores[0] == pytest.approx(graph.best_score())
+
+
+CYCLE = random_graph(np.random.default_rng(0), [2] * 3, [[0, 1], [1, 2], [2, 0]])
+WRONG = {
+    "none": (lambda: _core.m_best_labellings(*CYCLE.arguments, 0), "n_best is 0"),
+    "method": (lambda: _core.m_best_labellings(*CYCLE.arguments, 2, method="cuts"), "found 'cuts'"),
+    "cycle": (lambda: _core.m_best_labellings(*CYCLE.arguments, 2, method="forest"), "needs a graph without cycles"),
+    "strength": (lambda: _core.diverse_labellings(*CYCLE.arguments, np.array([np.inf])), "strengths holds inf"),
+    "weights": (lambda: _core.diverse_labellings(*CYCLE.arguments, np.ones(1), np.ones(2)), "node_weights has 2"),
+    "product": (lambda: _core.diverse_labellings(*CYCLE.arguments, np.full(1, 1e150), np.full(3, 1e150)), "1e200"),
+    "iterations": (lambda: _core.m_best_labellings(*CYCLE.arguments, 2, max_iter=-1), "max_iter is -1"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_requests_are_refused(wrong):
+    call, text = WRONG[wrong]
+    with pytest.raises(ValueError, match=text):
+        call()
+
+
+@pytest.mark.parametrize(("method", "size", "n_labels"), [("enumeration", (4, 5), 2), ("trws", (10, 10), 8)])
+def test_ctrl_c_ends_a_long_list(method, size, n_labels):
+    edges = grid_edges(*size)
+    graph = random_graph(np.random.default_rng(0), [n_labels] * (size[0] * size[1]), edges)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    start = time.process_time()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _core.m_best_labellings(*graph.arguments, 10_000, method=method)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.process_time() - start < 2.0
