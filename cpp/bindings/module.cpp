@@ -10,4 +10,5 @@ NB_MODULE(_core, module) {
     bind_solvers(module);
     bind_frank_wolfe(module);
     bind_online(module);
+    bind_inference_cuts(module);
 }

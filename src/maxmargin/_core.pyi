@@ -475,3 +475,63 @@ class OnlinePass:
     def sgd(self, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], oracle: Oracle, eta0: float, decay: float, nC: float, nonnegative: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> SeenByPass: ...
 
     def fold(self) -> None: ...
+
+class MaxFlow:
+    """
+    The largest flow from a source to a sink and the smallest cut between them.
+
+    Capacities may be changed after a solve, upwards or downwards; the next one starts from the flow found before.
+    """
+
+    def __init__(self, n_nodes: int, first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def set_terminals(self, source: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sink: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Capacities of every node, from the source and to the sink."""
+
+    def set_edges(self, forward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], backward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Capacities of every edge, from first to second and back."""
+
+    def forget_flow(self) -> None:
+        """Let the next solve start without a flow."""
+
+    def solve(self) -> tuple[Any, ...]:
+        """
+        Return the value of the flow, and for each node whether it is on the source's side of the cut: whether residual arcs lead there from the source.
+        """
+
+    def cut_value(self) -> float:
+        """
+        The value at the present capacities of the cut that the last solve found.
+        """
+
+class GraphCut:
+    """
+    The best labelling of a graph with one or two labels at each node whose edges like equal labels.
+
+    Scores may be changed after a solve; the next one starts from the flow found before.
+    """
+
+    def __init__(self, label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def set_unary_scores(self, unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Scores of all labels, node after node."""
+
+    def set_pair_scores(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+        """
+        A table of each edge, at values[offsets[e]:], or without offsets what equal labels score.
+        """
+
+    def forget_flow(self) -> None:
+        """Let the next solve start without a flow."""
+
+    def solve(self) -> tuple[Any, ...]:
+        """
+        Return the best labels and their score; of equally good labellings the one with the fewest ones.
+        """
+
+def expand(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, start: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, max_rounds: int = 1000) -> tuple[Any, ...]:
+    """
+    Return a good labelling by alpha-expansion, its score, the number of moves taken and of rounds.
+
+    Starts at the labels given, or at each node's best; ends when a whole round of moves changes nothing.
+    """
