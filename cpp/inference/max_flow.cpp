@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "threads/parallel.hpp"
 
@@ -15,6 +16,7 @@ constexpr uint32_t lost_parent = no_parent - 1;
 constexpr uint32_t loose[2] = {no_parent - 2, no_parent - 3};  // was in S or in T, and is to be placed anew
 constexpr int64_t most_solves = 1000;
 constexpr double largest_decline = 100.0;
+constexpr int32_t no_level = std::numeric_limits<int32_t>::min();
 constexpr int64_t scans_per_heartbeat = 1024;
 
 }  // namespace
@@ -124,7 +126,7 @@ void MaxFlow::forget_worn_flow() {
 
 void MaxFlow::solve() {
     forget_worn_flow();
-    cancel_neighbours();
+    gather_excess();
     plant_roots();
     Frontier &from_source = frontiers_[source_side], &from_sink = frontiers_[sink_side];
     // Without a frontier T grows no more, and S meets nothing: it is only completed, to give the smallest source side.
@@ -134,21 +136,40 @@ void MaxFlow::solve() {
     }
 }
 
-// The shortest paths, from a node with excess to a neighbour with a deficit, need no forests; most paths are such.
-void MaxFlow::cancel_neighbours() {
+// Any pseudoflow may be the start, and a good one leaves few roots. Node after node, excess and deficit are cancelled along single arcs,
+// and what is left moves whole to a later neighbour, along the widest arc that can carry it: there it meets what others left. Where edges are
+// strong, sums of many nodes cancel; where they are weak, little moves.
+void MaxFlow::gather_excess() {
     for (int64_t i = 0; i < n_nodes_; ++i) {
-        double excess = nodes_[i].excess;
-        if (!(excess > 0.0)) continue;
+        double amount = std::abs(nodes_[i].excess);
+        if (amount == 0.0) continue;
+        const bool is_excess = nodes_[i].excess > 0.0;
+        const auto outward = [&](uint32_t a) { return is_excess ? a : arcs_[a].sister(); };
+        uint32_t widest = no_parent;
+        double width = 0.0;
         const uint32_t end = nodes_[i + 1].first_arc;
-        for (uint32_t a = nodes_[i].first_arc; a < end && excess > 0.0; ++a) {
+        for (uint32_t a = nodes_[i].first_arc; a < end && amount > 0.0; ++a) {
+            if (int(arcs_[a].head < i) | int(!(is_excess ? arcs_[a].residual > 0.0 : arcs_[a].sister_is_residual()))) continue;
             double& other = nodes_[arcs_[a].head].excess;
-            if (!(other < 0.0 && arcs_[a].residual > 0.0)) continue;
-            const double amount = std::min({excess, -other, arcs_[a].residual});
-            push(a, amount);
-            excess -= amount;
-            other += amount;
+            double residual = arcs_[outward(a)].residual;
+            if (is_excess ? other < 0.0 : other > 0.0) {
+                const double cancelled = std::min({amount, std::abs(other), residual});
+                push(outward(a), cancelled);
+                amount -= cancelled;
+                residual -= cancelled;
+                other += is_excess ? cancelled : -cancelled;
+            }
+            if (residual > width) {
+                width = residual;
+                widest = a;
+            }
         }
-        nodes_[i].excess = excess;
+        if (amount > 0.0 && width >= amount) {
+            push(outward(widest), amount);
+            nodes_[arcs_[widest].head].excess += is_excess ? amount : -amount;
+            amount = 0.0;
+        }
+        nodes_[i].excess = is_excess ? amount : -amount;
     }
 }
 
@@ -202,7 +223,8 @@ void MaxFlow::scan(int32_t index) {
     for (uint32_t a = nodes_[index].first_arc; a < end;) {
         const Arc& arc = arcs_[a];
         const int32_t other = height<side>(arc.head);
-        if (other > 0 || !carries_from_parent<side>(arc)) {
+        // One branch that is nearly always taken, not two that are half the time; so also below.
+        if (int(other > 0) | int(!carries_from_parent<side>(arc))) {
             ++a;
         } else if (other < 0) {
             // The other forest. The arc is looked at again: it may have capacity left, and the other node another place.
@@ -290,12 +312,12 @@ void MaxFlow::adopt() {
 // A parent at the level below; without one the node is loose and its children are orphans.
 template <MaxFlow::Side side>
 void MaxFlow::find_parent(int32_t index) {
-    const int32_t level = height<side>(index);
+    const int32_t level = height<side>(index), below = level > 1 ? level - 1 : no_level;
     const uint32_t begin = nodes_[index].first_arc, end = nodes_[index + 1].first_arc;
     bool has_children = false;
     for (uint32_t a = begin; a < end; ++a) {
         const int32_t other = height<side>(arcs_[a].head);
-        if (other == level - 1 && level > 1 && carries_to_child<side>(arcs_[a])) {
+        if (int(other == below) & int(carries_to_child<side>(arcs_[a]))) {
             nodes_[index].parent = a;
             return;
         }
@@ -322,7 +344,7 @@ void MaxFlow::place_loose_nodes(int32_t highest) {
         const uint32_t end = nodes_[index + 1].first_arc;
         for (uint32_t a = nodes_[index].first_arc; a < end; ++a) {
             const int32_t other = height<side>(arcs_[a].head);
-            if (other <= 0 || other >= lowest || !carries_to_child<side>(arcs_[a])) continue;
+            if (int(other <= 0) | int(other >= lowest) | int(!carries_to_child<side>(arcs_[a]))) continue;
             lowest = other;
             parent = a;
         }
@@ -346,7 +368,7 @@ void MaxFlow::place_neighbours(int32_t index, int32_t level) {
     const uint32_t end = nodes_[index + 1].first_arc;
     for (uint32_t a = nodes_[index].first_arc; a < end; ++a) {
         const Arc& arc = arcs_[a];
-        if (levels_[arc.head] != 0 || !carries_from_parent<side>(arc) || nodes_[arc.head].parent != loose[side]) continue;
+        if (int(levels_[arc.head] != 0) | int(!carries_from_parent<side>(arc)) || nodes_[arc.head].parent != loose[side]) continue;
         place<side>(arc.head, arc.sister(), level);
         placed_at_[level].push_back({arc.head, arc.sister()});
     }

@@ -97,7 +97,7 @@ class MaxFlow {
 
     void set_terminal(int64_t node, double net);
     void forget_worn_flow();
-    void cancel_neighbours();
+    void gather_excess();
     void plant_roots();
     template <Side side>
     void grow();
