@@ -1,5 +1,7 @@
 """Graph cuts against enumeration of all labellings."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from flow_problems import Scores, all_labellings, grid_edges, random_edges
@@ -142,6 +144,24 @@ def test_warm_and_cold_cuts_of_a_grid_agree():
         (labels, score), (expected_labels, expected) = warm.solve(), cold.solve()
         assert score == pytest.approx(expected, rel=1e-12)
         assert np.array_equal(labels, expected_labels)
+
+
+def test_threads_may_share_a_cut():
+    rng = np.random.default_rng(5)
+    first, second = grid_edges(40, 40)
+    cut = _core.GraphCut(np.arange(1601) * 2, first, second)
+    cut.set_unary_scores(rng.normal(size=3200))
+    cut.set_pair_scores(rng.random(len(first)))
+    expected = cut.solve()
+
+    def solve_anew(_):
+        cut.forget_flow()
+        return cut.solve()
+
+    with ThreadPoolExecutor(4) as pool:
+        for labels, score in pool.map(solve_anew, range(40)):
+            assert np.array_equal(labels, expected[0])
+            assert score == expected[1]
 
 
 def two_nodes():

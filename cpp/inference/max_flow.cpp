@@ -126,7 +126,6 @@ void MaxFlow::forget_worn_flow() {
 
 void MaxFlow::solve() {
     forget_worn_flow();
-    gather_excess();
     plant_roots();
     Frontier &from_source = frontiers_[source_side], &from_sink = frontiers_[sink_side];
     // Without a frontier T grows no more, and S meets nothing: it is only completed, to give the smallest source side.
@@ -136,56 +135,61 @@ void MaxFlow::solve() {
     }
 }
 
-// Any pseudoflow may be the start, and a good one leaves few roots. Node after node, excess and deficit are cancelled along single arcs,
-// and what is left moves whole to a later neighbour, along the widest arc that can carry it: there it meets what others left. Where edges are
-// strong, sums of many nodes cancel; where they are weak, little moves.
-void MaxFlow::gather_excess() {
-    for (int64_t i = 0; i < n_nodes_; ++i) {
-        double amount = std::abs(nodes_[i].excess);
-        if (amount == 0.0) continue;
-        const bool is_excess = nodes_[i].excess > 0.0;
-        const auto outward = [&](uint32_t a) { return is_excess ? a : arcs_[a].sister(); };
-        uint32_t widest = no_parent;
-        double width = 0.0;
-        const uint32_t end = nodes_[i + 1].first_arc;
-        for (uint32_t a = nodes_[i].first_arc; a < end && amount > 0.0; ++a) {
-            if (int(arcs_[a].head < i) | int(!(is_excess ? arcs_[a].residual > 0.0 : arcs_[a].sister_is_residual()))) continue;
-            double& other = nodes_[arcs_[a].head].excess;
-            double residual = arcs_[outward(a)].residual;
-            if (is_excess ? other < 0.0 : other > 0.0) {
-                const double cancelled = std::min({amount, std::abs(other), residual});
-                push(outward(a), cancelled);
-                amount -= cancelled;
-                residual -= cancelled;
-                other += is_excess ? cancelled : -cancelled;
-            }
-            if (residual > width) {
-                width = residual;
-                widest = a;
-            }
-        }
-        if (amount > 0.0 && width >= amount) {
-            push(outward(widest), amount);
-            nodes_[arcs_[widest].head].excess += is_excess ? amount : -amount;
-            amount = 0.0;
-        }
-        nodes_[i].excess = is_excess ? amount : -amount;
-    }
-}
-
-void MaxFlow::plant_roots() {
+void MaxFlow::clear_forests() {
     for (Frontier& frontier : frontiers_) {
         frontier.level = 1;
         frontier.nodes.clear();
         frontier.next.clear();
     }
     for (auto& nodes : loose_) nodes.clear();
-    for (int64_t i = 0; i < n_nodes_; ++i) {
-        Node& node = nodes_[i];
-        node.parent = no_parent;
-        levels_[i] = (node.excess > 0.0) - (node.excess < 0.0);
-        if (levels_[i] != 0) frontiers_[levels_[i] > 0 ? source_side : sink_side].nodes.push_back(static_cast<int32_t>(i));
+}
+
+// Any pseudoflow may be the start, and a good one leaves few roots. Node after node, excess and deficit move to later neighbours, where they
+// meet what others left; what cannot move makes a root, since nothing comes from later nodes.
+void MaxFlow::plant_roots() {
+    clear_forests();
+    for (int32_t i = 0; i < n_nodes_; ++i) {
+        if (nodes_[i].excess != 0.0) {
+            if (nodes_[i].excess > 0.0) give_to_later<source_side>(i);
+            else give_to_later<sink_side>(i);
+        }
+        const double excess = nodes_[i].excess;
+        nodes_[i].parent = no_parent;
+        levels_[i] = (excess > 0.0) - (excess < 0.0);
+        if (levels_[i] != 0) frontiers_[levels_[i] > 0 ? source_side : sink_side].nodes.push_back(i);
     }
+}
+
+// Cancels what the node has along single arcs; the rest moves if it can move whole, along the widest arc. Where edges are strong, sums of many
+// nodes cancel; where they are weak, little moves.
+template <MaxFlow::Side side>
+void MaxFlow::give_to_later(int32_t index) {
+    constexpr double sign = side == source_side ? 1.0 : -1.0;
+    double amount = sign * nodes_[index].excess;
+    uint32_t widest = no_parent;
+    double width = 0.0;
+    const uint32_t end = nodes_[index + 1].first_arc;
+    for (uint32_t a = nodes_[index].first_arc; a < end && amount > 0.0; ++a) {
+        if (int(arcs_[a].head < index) | int(!carries_from_parent<side>(arcs_[a]))) continue;
+        const uint32_t outward = side == source_side ? a : arcs_[a].sister();
+        double& other = nodes_[arcs_[a].head].excess;
+        if (sign * other < 0.0) {
+            const double cancelled = std::min({amount, -sign * other, arcs_[outward].residual});
+            push(outward, cancelled);
+            amount -= cancelled;
+            other += sign * cancelled;
+        }
+        if (arcs_[outward].residual > width) {
+            width = arcs_[outward].residual;
+            widest = a;
+        }
+    }
+    if (amount > 0.0 && width >= amount) {
+        push(side == source_side ? widest : arcs_[widest].sister(), amount);
+        nodes_[arcs_[widest].head].excess += sign * amount;
+        amount = 0.0;
+    }
+    nodes_[index].excess = sign * amount;
 }
 
 void MaxFlow::Frontier::advance() {

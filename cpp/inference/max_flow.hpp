@@ -97,8 +97,10 @@ class MaxFlow {
 
     void set_terminal(int64_t node, double net);
     void forget_worn_flow();
-    void gather_excess();
+    void clear_forests();
     void plant_roots();
+    template <Side side>
+    void give_to_later(int32_t node);
     template <Side side>
     void grow();
     template <Side side>
