@@ -203,7 +203,7 @@ INT32, INT64 = np.int32, np.int64
         ([0, 2, 2], [], [], "node 1 has no label"),
         ([0, 2, 1], [], [], "node 1 has no label"),
         ([0, 2, 5], [], [], "node 1 has 3 labels.*alpha-expansion or TRW-S"),
-        ([0, 2**62], [], [], "too many labels"),
+        ([0, 2**62], [], [], "node 0 has 4611686018427387904 labels, which is too many"),
         ([0, 2, 4], [0], [2], "out of range"),
         ([0, 2, 4], [1], [1], "joins node 1 to itself"),
     ],

@@ -18,7 +18,7 @@ constexpr double tolerance = 1e-10;  // relative to a table's largest entry: wha
 
 double pair_score(const GraphShape& shape, const PairScores& pairs, int64_t e, int32_t y, int32_t z) {
     if (pairs.is_potts()) return y == z ? pairs.values[e] : 0.0;
-    return pairs.values[pairs.offsets[e] + y * shape.n_labels(shape.second[e]) + z];
+    return pairs.values[pairs.offsets[e] + static_cast<int64_t>(y) * shape.n_labels(shape.second[e]) + z];
 }
 
 double score_of(const GraphShape& shape, std::span<const double> unary, const PairScores& pairs, std::span<const int32_t> labels) {
@@ -28,18 +28,18 @@ double score_of(const GraphShape& shape, std::span<const double> unary, const Pa
     return score;
 }
 
-void check_table(const double* table, int n_labels, int64_t e) {
+void check_table(const double* table, int64_t n_labels, int64_t e) {
     double size = 0.0;
-    for (int k = 0; k < n_labels * n_labels; ++k) size = std::max(size, std::abs(table[k]));
-    const auto at = [&](int y, int z) { return table[y * n_labels + z]; };
-    for (int alpha = 0; alpha < n_labels; ++alpha) {
+    for (int64_t k = 0; k < n_labels * n_labels; ++k) size = std::max(size, std::abs(table[k]));
+    const auto at = [&](int64_t y, int64_t z) { return table[y * n_labels + z]; };
+    for (int64_t alpha = 0; alpha < n_labels; ++alpha) {
         heartbeat();
-        for (int beta = 0; beta < n_labels; ++beta)
-            for (int gamma = 0; gamma < n_labels; ++gamma)
+        for (int64_t beta = 0; beta < n_labels; ++beta)
+            for (int64_t gamma = 0; gamma < n_labels; ++gamma)
                 if (at(alpha, alpha) + at(beta, gamma) < at(beta, alpha) + at(alpha, gamma) - tolerance * size) {
                     const std::string a = std::to_string(alpha), b = std::to_string(beta), c = std::to_string(gamma);
-                    throw std::invalid_argument("the pair scores of edge " + std::to_string(e) + " are no metric: those of labels (" + a + ", " + a + ") and (" + b + ", " + c +
-                                                ") sum to less than those of (" + b + ", " + a + ") and (" + a + ", " + c +
+                    throw std::invalid_argument("the pair scores of edge " + std::to_string(e) + " are no metric: those of labels (" + a + ", " + a +
+                                                ") and (" + b + ", " + c + ") sum to less than those of (" + b + ", " + a + ") and (" + a + ", " + c +
                                                 "), so that label " + a + " cannot be offered by a graph cut. Use TRW-S for such scores.");
                 }
     }
@@ -48,7 +48,12 @@ void check_table(const double* table, int n_labels, int64_t e) {
 // One move's problem: label 0 of a node keeps what it has, label 1 takes α.
 class Moves {
   public:
-    explicit Moves(const GraphShape& shape) : shape_(shape), offsets_(two_labels(shape.n_nodes)), unary_(2 * shape.n_nodes), tables_(4 * shape.n_edges), table_offsets_(shape.n_edges),
+    explicit Moves(const GraphShape& shape)
+        : shape_(shape),
+          offsets_(two_labels(shape.n_nodes)),
+          unary_(2 * shape.n_nodes),
+          tables_(4 * shape.n_edges),
+          table_offsets_(shape.n_edges),
           cut_({shape.n_nodes, offsets_.data(), shape.n_edges, shape.first, shape.second}) {
         for (int64_t e = 0; e < shape.n_edges; ++e) table_offsets_[e] = 4 * e;
     }
@@ -92,13 +97,15 @@ class Moves {
 void check_expandable(const GraphShape& shape, const PairScores& pairs) {
     for (int64_t i = 1; i < shape.n_nodes; ++i)
         if (shape.n_labels(i) != shape.n_labels(0))
-            throw std::invalid_argument("node " + std::to_string(i) + " has " + std::to_string(shape.n_labels(i)) + " labels and node 0 has " + std::to_string(shape.n_labels(0)) +
+            throw std::invalid_argument("node " + std::to_string(i) + " has " + std::to_string(shape.n_labels(i)) + " labels and node 0 has " +
+                                        std::to_string(shape.n_labels(0)) +
                                         ": alpha-expansion offers one set of labels to all nodes. Use TRW-S for nodes with labels of their own.");
     std::set<int64_t> seen;
     for (int64_t e = 0; e < shape.n_edges; ++e) {
         if (pairs.is_potts()) {
             if (pairs.values[e] < 0.0)
-                throw std::invalid_argument("the Potts score of edge " + std::to_string(e) + " is negative: alpha-expansion needs edges that like equal labels. Use TRW-S for such scores.");
+                throw std::invalid_argument("the Potts score of edge " + std::to_string(e) +
+                                            " is negative: alpha-expansion needs edges that like equal labels. Use TRW-S for such scores.");
         } else if (seen.insert(pairs.offsets[e]).second) {
             check_table(pairs.values + pairs.offsets[e], shape.n_labels(0), e);
         }

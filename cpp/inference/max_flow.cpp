@@ -94,6 +94,8 @@ void MaxFlow::set_edges(std::span<const double> forward, std::span<const double>
 void MaxFlow::forget_flow() {
     for (int64_t i = 0; i < n_nodes_; ++i) nodes_[i].excess = source_minus_sink_[i];
     for (size_t e = 0; e < forward_arc_.size(); ++e) set_residual(forward_arc_[e], capacity_[e][0], capacity_[e][1]);
+    solves_since_forgotten_ = 0;
+    largest_since_forgotten_ = 0.0;
 }
 
 double MaxFlow::flow_value() const {
@@ -117,11 +119,9 @@ double MaxFlow::cut_value() const {
 // capacities is not worth keeping.
 void MaxFlow::forget_worn_flow() {
     const double largest = std::max(largest_terminal_, largest_edge_);
+    if (solves_since_forgotten_ >= most_solves || largest_since_forgotten_ > largest_decline * largest) forget_flow();
     largest_since_forgotten_ = std::max(largest_since_forgotten_, largest);
-    if (++solves_since_forgotten_ <= most_solves && largest_since_forgotten_ <= largest_decline * largest) return;
-    forget_flow();
-    solves_since_forgotten_ = 1;
-    largest_since_forgotten_ = largest;
+    ++solves_since_forgotten_;
 }
 
 void MaxFlow::solve() {
