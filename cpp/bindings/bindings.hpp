@@ -12,3 +12,4 @@ void bind_frank_wolfe(nanobind::module_& module);
 void bind_online(nanobind::module_& module);
 void bind_kernels(nanobind::module_& module);
 void bind_message_passing(nanobind::module_& module);
+void bind_inference_cuts(nanobind::module_& module);

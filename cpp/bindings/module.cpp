@@ -11,4 +11,5 @@ NB_MODULE(_core, module) {
     bind_frank_wolfe(module);
     bind_online(module);
     bind_message_passing(module);
+    bind_inference_cuts(module);
 }

@@ -1,0 +1,37 @@
+// Labellings of graphs with many labels by alpha-expansion (Boykov, Veksler and Zabih 2001, section 5):
+//
+//     max_y  Σ_i unary_i(y_i) + Σ_e pair_e(y_first(e), y_second(e))
+//
+// A move offers one label α to all nodes at once; which of them take it is a graph cut, and the best move is taken if it scores more. The
+// labels are offered in turn until a whole round changes nothing. Every edge must let every move be a cut,
+//
+//     pair_e(α, α) + pair_e(β, γ) ≥ pair_e(β, α) + pair_e(α, γ)       for all labels α, β, γ,
+//
+// which holds where −pair_e is a metric, and so for Potts scores ≥ 0 (Kolmogorov and Zabih 2004, section 5). For a metric the
+// costs at the end are at most 2·(largest / smallest cost of two different labels) times the least ones; with two labels they are the least.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "inference/pairwise.hpp"
+
+namespace maxmargin {
+
+// Throws std::invalid_argument at the first edge or node that expansion moves cannot serve.
+void check_expandable(const GraphShape& shape, const PairScores& pairs);
+
+// Each node's best label where there are no edges; the first of equally good ones.
+std::vector<int32_t> best_unary_labels(const GraphShape& shape, std::span<const double> unary);
+
+struct Expanded {
+    double score = 0.0;
+    int64_t n_moves = 0;   // taken
+    int64_t n_rounds = 0;  // the last of which changed nothing, unless max_rounds came first
+};
+
+// Improves the labelling that stands in labels; scores are finite and expandable. The result is the same for the same start.
+Expanded expand(const GraphShape& shape, std::span<const double> unary, const PairScores& pairs, int64_t max_rounds, std::span<int32_t> labels);
+
+}  // namespace maxmargin

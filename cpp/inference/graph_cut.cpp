@@ -1,0 +1,102 @@
+#include "inference/graph_cut.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+namespace maxmargin {
+
+namespace {
+
+// Tables are often sums and differences of larger numbers: what falls short of agreement by rounding is none.
+constexpr double agreement_tolerance = 1e-10;
+
+std::string as_text(double number) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g", number);
+    return text;
+}
+
+}  // namespace
+
+GraphShape GraphCut::checked(const GraphShape& shape) {
+    for (int64_t i = 0; i < shape.n_nodes; ++i)
+        if (shape.n_labels(i) > 2)
+            throw std::invalid_argument("node " + std::to_string(i) + " has " + std::to_string(shape.n_labels(i)) +
+                                        " labels: a graph cut chooses between one or two; for more use alpha-expansion or TRW-S.");
+    return shape;
+}
+
+GraphCut::GraphCut(const GraphShape& shape)
+    : label_offsets_(shape.label_offsets, shape.label_offsets + shape.n_nodes + 1),
+      first_(shape.first, shape.first + shape.n_edges),
+      second_(shape.second, shape.second + shape.n_edges),
+      shape_(checked({shape.n_nodes, label_offsets_.data(), shape.n_edges, first_.data(), second_.data()})),
+      flow_(shape.n_nodes, first_, second_),
+      unary_(label_offsets_.back()),
+      tables_(shape.n_edges),
+      capacity_(shape.n_edges),
+      edge_gain_(shape.n_nodes),
+      gain_(shape.n_nodes) {}
+
+void GraphCut::set_unary_scores(std::span<const double> unary) { std::copy(unary.begin(), unary.end(), unary_.begin()); }
+
+GraphCut::Table GraphCut::table_of(int64_t e, const PairScores& pairs) const {
+    Table table;
+    const int rows = shape_.n_labels(first_[e]), columns = shape_.n_labels(second_[e]);
+    for (int y = 0; y < 2; ++y)
+        for (int z = 0; z < 2; ++z) {
+            const int row = std::min(y, rows - 1), column = std::min(z, columns - 1);
+            if (pairs.is_potts()) table.of[y][z] = row == column ? pairs.values[e] : 0.0;
+            else table.of[y][z] = pairs.values[pairs.offsets[e] + row * columns + column];
+        }
+    return table;
+}
+
+// In this order it is exactly 0 where rows or columns are equal, as they are at nodes with one label.
+double GraphCut::agreement(const Table& table) { return (table.of[0][0] - table.of[1][0]) + (table.of[1][1] - table.of[0][1]); }
+
+void GraphCut::check_agreement(int64_t e, const Table& table) const {
+    const auto& of = table.of;
+    const double size = std::abs(of[0][0]) + std::abs(of[0][1]) + std::abs(of[1][0]) + std::abs(of[1][1]);
+    if (agreement(table) >= -agreement_tolerance * size) return;
+    throw std::invalid_argument("edge " + std::to_string(e) + " between nodes " + std::to_string(first_[e]) + " and " + std::to_string(second_[e]) +
+                                " scores " + as_text(of[0][0]) + " at labels (0, 0), " + as_text(of[0][1]) + " at (0, 1), " + as_text(of[1][0]) +
+                                " at (1, 0) and " + as_text(of[1][1]) +
+                                " at (1, 1): a graph cut needs the first and last to sum to no less than the other two. Use TRW-S for such scores.");
+}
+
+void GraphCut::set_pair_scores(const PairScores& pairs) {
+    for (int64_t e = 0; e < shape_.n_edges; ++e) check_agreement(e, table_of(e, pairs));
+    std::fill(edge_gain_.begin(), edge_gain_.end(), 0.0);
+    for (int64_t e = 0; e < shape_.n_edges; ++e) {
+        tables_[e] = table_of(e, pairs);
+        const auto& of = tables_[e].of;
+        capacity_[e] = std::max(0.0, 0.5 * agreement(tables_[e]));
+        edge_gain_[first_[e]] += of[1][0] - of[0][0] + capacity_[e];
+        edge_gain_[second_[e]] += of[0][1] - of[0][0] + capacity_[e];
+    }
+    flow_.set_edges(capacity_, capacity_);
+}
+
+void GraphCut::forget_flow() { flow_.forget_flow(); }
+
+double GraphCut::solve(std::span<int32_t> labels) {
+    for (int64_t i = 0; i < shape_.n_nodes; ++i)
+        gain_[i] = shape_.n_labels(i) == 2 ? unary_[label_offsets_[i] + 1] - unary_[label_offsets_[i]] + edge_gain_[i] : 0.0;
+    flow_.set_terminals(gain_);
+    flow_.solve();
+    for (int64_t i = 0; i < shape_.n_nodes; ++i) labels[i] = flow_.on_source_side(i);
+    return score_of(labels);
+}
+
+double GraphCut::score_of(std::span<const int32_t> labels) const {
+    double score = 0.0;
+    for (int64_t i = 0; i < shape_.n_nodes; ++i) score += unary_[label_offsets_[i] + labels[i]];
+    for (int64_t e = 0; e < shape_.n_edges; ++e) score += tables_[e].of[labels[first_[e]]][labels[second_[e]]];
+    return score;
+}
+
+}  // namespace maxmargin
