@@ -286,13 +286,13 @@ def test_marginals_and_best_sequences_are_those_of_the_space_s_own_chain():
     space = _core.LinearSpace(features(), own, "margin")
     w = np.zeros(space.n_weights)
     assert space.max_marginals(own, w, 1).shape == (4, 2)
-    for call in (lambda c, v: space.max_marginals(c, v, 1), lambda c, v: space.k_best(c, v, 2, 1)):
-        with pytest.raises(ValueError, match="not the structure"):
-            call(other, w)
+    with pytest.raises(ValueError, match="not the structure"):
+        space.max_marginals(other, w, 1)
+    for call in (lambda v: space.max_marginals(own, v, 1), lambda v: space.k_best(v, 2, 1)):
         with pytest.raises(ValueError, match="weights has 1"):
-            call(own, np.zeros(1))
+            call(np.zeros(1))
     with pytest.raises(ValueError, match="k must be"):
-        space.k_best(own, w, 0, 1)
+        space.k_best(w, 0, 1)
 
 
 def test_any_number_of_threads_is_taken():

@@ -15,6 +15,8 @@ PACKAGE = Path(maxmargin.__file__).parent
 FORBIDDEN = {
     "_parameters.py": {"problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "kernels": {"problem", "kernel_problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
+    "graphs.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
+    "graph_problem.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "kernel_scores.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "kernel_parts.py": {"models", "solvers", "train", "estimators", "files", "datasets"},
     "kernel_model.py": {"models", "solvers", "train", "estimators", "files", "datasets"},

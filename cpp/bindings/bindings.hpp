@@ -11,5 +11,6 @@ void bind_solvers(nanobind::module_& module);
 void bind_frank_wolfe(nanobind::module_& module);
 void bind_online(nanobind::module_& module);
 void bind_kernels(nanobind::module_& module);
+void bind_graphs(nanobind::module_& module);
 void bind_message_passing(nanobind::module_& module);
 void bind_inference_cuts(nanobind::module_& module);

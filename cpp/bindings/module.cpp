@@ -5,6 +5,7 @@ NB_MODULE(_core, module) {
     bind_qp(module);
     bind_files(module);
     bind_structures(module);
+    bind_graphs(module);
     bind_spaces(module);
     bind_kernels(module);
     bind_solvers(module);

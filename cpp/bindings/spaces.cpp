@@ -17,6 +17,7 @@
 #include "scores/instruction_sets.hpp"
 #include "scores/kernels.hpp"
 #include "structures/chain.hpp"
+#include "structures/graph.hpp"
 
 using namespace maxmargin;
 using nb::arg;
@@ -41,8 +42,8 @@ void require_truth(const LinearSpace& space) {
     require(space.structure().has_truth(), "this space was made without true outputs: it can only predict.");
 }
 
-void require_own(const LinearSpace& space, const Chain& chain) {
-    require(&space.structure() == static_cast<const Structure*>(&chain), "chain is not the structure that the space was made with.");
+void require_own(const LinearSpace& space, const Structure& structure) {
+    require(&space.structure() == &structure, "this is not the structure that the space was made with.");
 }
 
 nb::ndarray<nb::numpy, double> max_marginals(const LinearSpace& space, const Chain& chain, Array1<double> w, int n_threads) {
@@ -60,17 +61,17 @@ nb::ndarray<nb::numpy, double> max_marginals(const LinearSpace& space, const Cha
     return to_numpy(std::move(out), {static_cast<size_t>(rows), static_cast<size_t>(k)});
 }
 
-nb::tuple k_best(const LinearSpace& space, const Chain& chain, Array1<double> w, int64_t k, int n_threads) {
-    const WeightsView weights = view(space, w, std::nullopt);
-    require_own(space, chain);
-    require(k >= 1, "k must be at least 1.");
+// The outputs that search(example, part scores, codes, values) finds for each example, with their values: all codes, all values, and how
+// many there are of each example.
+template <class Search>
+nb::tuple several(const LinearSpace& space, const double* w, int n_threads, Search&& search) {
     const int64_t n = space.n_examples();
     std::vector<std::vector<int32_t>> codes(n);
     std::vector<std::vector<double>> values(n);
     {
         nb::gil_scoped_release release;
         for_each_chunk(n, workers(n_threads), [&](int64_t i, int) {
-            space.with_scores(i, weights.exact, [&](PartScores<double> scores) { chain.k_best(i, scores, k, codes[i], values[i]); });
+            space.with_scores(i, w, [&](PartScores<double> scores) { search(i, scores, codes[i], values[i]); });
         });
     }
     std::vector<int32_t> all_codes;
@@ -82,6 +83,21 @@ nb::tuple k_best(const LinearSpace& space, const Chain& chain, Array1<double> w,
         all_values.insert(all_values.end(), values[i].begin(), values[i].end());
     }
     return nb::make_tuple(to_numpy(std::move(all_codes)), to_numpy(std::move(all_values)), to_numpy(std::move(found)));
+}
+
+nb::tuple k_best(const LinearSpace& space, Array1<double> w, int64_t k, int n_threads) {
+    const Structure& structure = space.structure();
+    require(structure.has_k_best(), "this structure has no search for the k best outputs.");
+    require(k >= 1, "k must be at least 1.");
+    return several(space, view(space, w, std::nullopt).exact, n_threads,
+                   [&](int64_t i, PartScores<double> scores, auto& codes, auto& values) { structure.k_best(i, scores, k, codes, values); });
+}
+
+nb::tuple diverse(const LinearSpace& space, const Graph& graph, Array1<double> w, Array1<double> strengths, int n_threads) {
+    require_own(space, graph);
+    require_amounts("strengths", as_span(strengths));
+    return several(space, view(space, w, std::nullopt).exact, n_threads,
+                   [&](int64_t i, PartScores<double> scores, auto& codes, auto& values) { graph.diverse(i, scores, as_span(strengths), codes, values); });
 }
 
 // A model's own search, asked with the numbers of examples and the scale of the weights.
@@ -323,7 +339,8 @@ void bind_spaces(nb::module_& m) {
                      })
         .def_prop_ro("has_line", [](const LinearSpace& self) { return self.structure().has_line_slope() && self.structure().n_table() == 0; })
         .def("max_marginals", &max_marginals, arg("chain"), arg("weights"), arg("n_threads"))
-        .def("k_best", &k_best, arg("chain"), arg("weights"), arg("k"), arg("n_threads"));
+        .def("k_best", &k_best, arg("weights"), arg("k"), arg("n_threads"))
+        .def("diverse", &diverse, arg("graph"), arg("weights"), arg("strengths"), arg("n_threads"));
 
     bind_oracles(m);
 

@@ -26,7 +26,7 @@ void LinearSpace::write(int32_t example, Code code, double loss, PlaneParts& pla
         planes.weights.reserve(parts.table.size());
     }
     for (const NodePart& part : parts.nodes) planes.nodes.push_back({planes.slot_of(part.row), part.label, scale * part.sign});
-    for (const TablePart& part : parts.table) planes.weights.push_back({table_start() + part.index, scale * part.sign});
+    for (const TablePart& part : parts.table) planes.weights.push_back({table_start() + part.index, scale * part.coefficient});
     planes.close_plane();
 }
 
@@ -103,7 +103,7 @@ bool LinearSpace::search_within_any(int32_t example, Span span, const PlaneParts
     structure_->difference(example, code.data(), memory.parts);
     product = 0.0;
     for (const NodePart& part : memory.parts.nodes) product += part.sign * static_cast<double>(scores[memory.slots[part.row - first] * stride_ + part.label]);
-    for (const TablePart& part : memory.parts.table) product += part.sign * static_cast<double>(w[table_start() + part.index]);
+    for (const TablePart& part : memory.parts.table) product += part.coefficient * static_cast<double>(w[table_start() + part.index]);
     return true;
 }
 

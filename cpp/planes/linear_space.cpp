@@ -28,7 +28,7 @@ LinearSpace::LinearSpace(const Features& features, std::shared_ptr<const Structu
       features_(features),
       structure_(std::move(structure)),
       stride_(padded_labels(structure_->n_labels())),
-      has_counts_(rescaling == Rescaling::margin && features_.is_all_ones() &&
+      has_counts_(rescaling == Rescaling::margin && features_.is_all_ones() && structure_->counts_table() &&
                   std::max(features_.indptr[features_.n_rows], features_.n_rows) < largest_count) {}
 
 std::unique_ptr<PlaneScratch> LinearSpace::scratch() const { return std::make_unique<Scratch>(); }
@@ -229,7 +229,7 @@ void LinearSpace::add_parts(const Parts& parts, Number a, Number* w) const {
         }
     }
     Number* table = w + table_start();
-    for (const TablePart& part : parts.table) table[part.index] += a * part.sign;
+    for (const TablePart& part : parts.table) table[part.index] += a * static_cast<Number>(part.coefficient);
 }
 
 void LinearSpace::add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const {

@@ -39,10 +39,10 @@ struct NodePart {
     int32_t sign;  // 1 or −1
 };
 
-// sign × (table weight number index)
+// coefficient × (table weight number index)
 struct TablePart {
     int64_t index;
-    int32_t sign;  // 1 or −1
+    double coefficient;
 };
 
 struct Parts {
@@ -90,6 +90,8 @@ class Structure {
     virtual int64_t n_examples() const = 0;
     virtual int n_labels() const = 0;
     virtual int64_t n_table() const = 0;
+    // Whether the coefficients of table parts are whole numbers, which count how often something stands in an output.
+    virtual bool counts_table() const { return true; }
     virtual RowRange rows(int64_t example) const = 0;
     virtual int64_t code_length(int64_t example) const = 0;
     // Whether true outputs are known: everything but prediction needs them.
@@ -115,6 +117,10 @@ class Structure {
 
     virtual void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>& memory, int32_t* code) const = 0;
     virtual void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>& memory, int32_t* code) const = 0;
+
+    // By how much the last search of each example may have missed the best value: no output is worth more than what was found and
+    // this. Empty where every search is exact; NaN where nothing is known.
+    virtual std::span<const double> shortfalls() const { return {}; }
 
     // The k best outputs without loss, best first; fewer where fewer exist. codes: values.size() × code_length, values: their
     // scores.

@@ -1,13 +1,14 @@
 """Max-margin structured prediction with a certificate of optimality.
 
-The estimators (:class:`ChainSVM`, :class:`MulticlassSVM`, :class:`BinarySVM`, :class:`StructuralSVM`) follow scikit-learn;
-:func:`train` is the same engine without it; :class:`Model` is what you subclass for outputs of your own, and
+The estimators (:class:`ChainSVM`, :class:`GraphSVM`, :class:`MulticlassSVM`, :class:`BinarySVM`, :class:`StructuralSVM`)
+follow scikit-learn; :func:`train` is the same engine without it; :class:`Model` is what you subclass for outputs of your own, and
 :class:`KernelModel` where a kernel scores their parts.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from maxmargin import datasets, files, models
+from maxmargin.graphs import Graph
 from maxmargin.kernel_model import KernelModel
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.model import Model
@@ -17,7 +18,16 @@ from maxmargin.result import Certificate, Solution
 from maxmargin.train import train
 
 if TYPE_CHECKING:
-    from maxmargin.estimators import BinarySVM, ChainSVM, EstimatorPath, MulticlassSVM, PathCV, StructuralSVM, load
+    from maxmargin.estimators import (
+        BinarySVM,
+        ChainSVM,
+        EstimatorPath,
+        GraphSVM,
+        MulticlassSVM,
+        PathCV,
+        StructuralSVM,
+        load,
+    )
 
 __version__ = "0.1.0"
 
@@ -26,6 +36,7 @@ _LAZY = {
     "BinarySVM": "maxmargin.estimators",
     "ChainSVM": "maxmargin.estimators",
     "EstimatorPath": "maxmargin.estimators",
+    "GraphSVM": "maxmargin.estimators",
     "MulticlassSVM": "maxmargin.estimators",
     "PathCV": "maxmargin.estimators",
     "StructuralSVM": "maxmargin.estimators",
@@ -38,6 +49,8 @@ __all__ = [
     "ChainSVM",
     "EstimatorPath",
     "Expansion",
+    "Graph",
+    "GraphSVM",
     "InexactOracleWarning",
     "Kernel",
     "KernelModel",

@@ -123,6 +123,11 @@ class Multiclass(Structure):
 class Chain(Structure):
     def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int, has_ends: bool, truth: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, forbidden: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, row_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, loss_step: float = 0.0) -> None: ...
 
+class Graph(Structure):
+    def __init__(self, node_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], edge_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], edge_features: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_labels: int, candidates: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, pair_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, pair_column: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, pair_coefficient: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, n_pair_columns: int, types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_types: int, truth: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, inference: str, max_iter: int) -> None: ...
+
+    def shortfalls(self) -> NDArray[numpy.float64]: ...
+
 def instruction_set() -> str: ...
 
 def instruction_sets() -> list[str]: ...
@@ -197,7 +202,9 @@ class LinearSpace(PlaneSpace):
 
     def max_marginals(self, chain: Chain, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> NDArray[numpy.float64]: ...
 
-    def k_best(self, chain: Chain, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, n_threads: int) -> tuple[Any, ...]: ...
+    def k_best(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], k: int, n_threads: int) -> tuple[Any, ...]: ...
+
+    def diverse(self, graph: Graph, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], strengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple[Any, ...]: ...
 
 class Oracle:
     def search(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> PlaneBatch: ...
@@ -550,4 +557,64 @@ def m_best_labellings(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=
 def diverse_labellings(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], table_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, strengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], node_weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, method: str = 'auto', max_iter: int = 1000, relative_tolerance: float = 1e-09, absolute_tolerance: float = 1e-09, stall: float = 0.001, max_seconds: float | None = None) -> tuple[Any, ...]:
     """
     len(strengths) + 1 labellings, each the best for the score plus strengths[m] · node_weights[i] for every node i at which it differs from an earlier labelling m; their scores, and whether every search was exact.
+    """
+
+class MaxFlow:
+    """
+    The largest flow from a source to a sink and the smallest cut between them.
+
+    Capacities may be changed after a solve, upwards or downwards; the next one starts from the flow found before.
+    """
+
+    def __init__(self, n_nodes: int, first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def set_terminals(self, source: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], sink: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Capacities of every node, from the source and to the sink."""
+
+    def set_edges(self, forward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], backward: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Capacities of every edge, from first to second and back."""
+
+    def forget_flow(self) -> None:
+        """Let the next solve start without a flow."""
+
+    def solve(self) -> tuple[Any, ...]:
+        """
+        Return the value of the flow, and for each node whether it is on the source's side of the cut: whether residual arcs lead there from the source.
+        """
+
+    def cut_value(self) -> float:
+        """
+        The value at the present capacities of the cut that the last solve found.
+        """
+
+class GraphCut:
+    """
+    The best labelling of a graph with one or two labels at each node whose edges like equal labels.
+
+    Scores may be changed after a solve; the next one starts from the flow found before.
+    """
+
+    def __init__(self, label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def set_unary_scores(self, unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """Scores of all labels, node after node."""
+
+    def set_pair_scores(self, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+        """
+        A table of each edge, at values[offsets[e]:], or without offsets what equal labels score.
+        """
+
+    def forget_flow(self) -> None:
+        """Let the next solve start without a flow."""
+
+    def solve(self) -> tuple[Any, ...]:
+        """
+        Return the best labels and their score; of equally good labellings the one with the fewest ones.
+        """
+
+def expand(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, start: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, max_rounds: int = 1000) -> tuple[Any, ...]:
+    """
+    Return a good labelling by alpha-expansion, its score, the number of moves taken and of rounds.
+
+    Starts at the labels given, or at each node's best; ends when a whole round of moves changes nothing.
     """

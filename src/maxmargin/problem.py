@@ -94,6 +94,11 @@ class Problem(ABC):
     _ROWS_PER_SEARCH = 500.0
 
     @property
+    def may_fall_short(self) -> bool:
+        """Whether values that searches find may be less than the best ones, by what :meth:`slacks` makes up for."""
+        return False
+
+    @property
     def kept_columns(self) -> float:
         """Which share of the columns of a kernel matrix may be kept; where there is one."""
         return 1.0

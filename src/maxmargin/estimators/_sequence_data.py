@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,13 @@ _EXPECTED = (
     "a list of sequences, each a (length × features) matrix, dense or CSR, a list of feature dicts, or a list of lists "
     "of feature strings"
 )
+
+
+class Placed(Protocol):
+    """Examples of several labels each, laid end to end."""
+
+    def place(self, row: int, /) -> tuple[int, int]:
+        """Return the example that a label belongs to, and its number in it."""
 
 
 def read_sequences(X: Any) -> tuple[Sequences, Vocabulary | None]:
@@ -121,7 +128,7 @@ def flatten_labels(y: Any, data: Sequences) -> list[Hashable]:
     return flat
 
 
-def encode_labels(flat: list[Hashable], data: Sequences) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def encode_labels(flat: list[Hashable], data: Placed) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Return the labels that occur, sorted where they can be, and each token's number among them."""
     numbers: defaultdict[Hashable, int] = defaultdict()
     numbers.default_factory = numbers.__len__
@@ -176,7 +183,7 @@ def encode_known_labels(flat: list[Hashable], classes: NDArray[Any], data: Seque
     return codes
 
 
-def check_hashable(flat: list[Hashable], data: Sequences) -> None:
+def check_hashable(flat: list[Hashable], data: Placed) -> None:
     """Say which label cannot be one, if any."""
     for row, label in enumerate(flat):
         try:

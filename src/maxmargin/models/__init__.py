@@ -4,5 +4,6 @@ from maxmargin.models._sequences import Sequences
 from maxmargin.models.binary import Binary
 from maxmargin.models.chain import Chain
 from maxmargin.models.multiclass import Multiclass
+from maxmargin.models.pairwise import Pairwise
 
-__all__ = ["Binary", "Chain", "Multiclass", "Sequences"]
+__all__ = ["Binary", "Chain", "Multiclass", "Pairwise", "Sequences"]

@@ -134,8 +134,8 @@ class Chain(LinearModel):
         """Return for each sequence its k best outputs (fewer where fewer exist), best first, and their scores."""
         if not is_integer(k, 1):
             raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
-        space, chain, data, weights = self._prediction_space(X, w, n_jobs)
-        codes, scores, found = space.k_best(chain, weights, min(int(k), _LARGEST_K), n_jobs)
+        space, _, data, weights = self._prediction_space(X, w, n_jobs)
+        codes, scores, found = space.k_best(weights, min(int(k), _LARGEST_K), n_jobs)
         code_ends, score_ends = np.cumsum(found * data.lengths)[:-1], np.cumsum(found)[:-1]
         return [
             (outputs.reshape(-1, length), values)

@@ -1,0 +1,57 @@
+// The search for the best labelling of one graph whose scores change from call to call: which method, and what it keeps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "inference/graph_cut.hpp"
+#include "inference/pairwise.hpp"
+#include "inference/search.hpp"
+#include "inference/trws.hpp"
+
+namespace maxmargin {
+
+enum class GraphMethod { automatic, forest, cut, enumeration, trws, expansion };
+
+struct GraphInference {
+    GraphMethod method = GraphMethod::automatic;
+    TreeReweightedOptions passes;
+};
+
+class GraphSearch {
+  public:
+    // label_counts: of each node. first and second must outlive the object. Potts scores are a number for each edge, others a table.
+    GraphSearch(std::span<const int32_t> label_counts, int64_t n_edges, const int32_t* first, const int32_t* second, bool is_potts,
+                const GraphInference& inference);
+
+    const GraphShape& shape() const { return shape_; }
+    // To be filled in before a search.
+    double* unary() { return unary_.data(); }
+    double* pairs(int64_t edge) { return pair_values_.data() + (pair_offsets_.empty() ? edge : pair_offsets_[edge]); }
+
+    // The best labelling at the scores as they are; throws std::invalid_argument where the method cannot serve them.
+    Found best(int32_t* labels);
+    // A search over the same pair scores for callers that change unary ones; it lives as long as these stay.
+    std::unique_ptr<LabellingSearch> with_changes() const;
+    double score(const int32_t* labels) const { return total_score(shape_, unary_.data(), pair_scores(), labels); }
+    PairScores pair_scores() const { return {pair_values_.data(), pair_offsets_.empty() ? nullptr : pair_offsets_.data()}; }
+
+  private:
+    GraphMethod chosen_method() const;
+    bool likes_agreement() const;
+    Found by_cut(int32_t* labels);
+    Found by_passes(int32_t* labels);
+    Found by_expansion(int32_t* labels);
+
+    std::vector<int64_t> label_offsets_;
+    GraphShape shape_;
+    GraphInference inference_;
+    bool is_forest_, is_few_, has_two_labels_;
+    std::vector<double> unary_, pair_values_;
+    std::vector<int64_t> pair_offsets_;
+    std::unique_ptr<GraphCut> cut_;             // keeps its flow
+    std::unique_ptr<TreeReweighted> passes_;    // keeps its messages
+};
+
+}  // namespace maxmargin

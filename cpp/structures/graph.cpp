@@ -1,0 +1,168 @@
+#include "structures/graph.hpp"
+
+#include <algorithm>
+
+#include "inference/m_best.hpp"
+
+namespace maxmargin {
+
+Graph::Graph(const GraphData& data) : data_(data), searches_(data.n_examples), shortfalls_(data.n_examples, 0.0) {
+    // Potts: labels that agree share a column with coefficient 1, others score nothing.
+    is_potts_ = !data_.candidates && data_.n_pair_columns == 1;
+    for (int a = 0; is_potts_ && a < data_.n_labels; ++a)
+        for (int b = 0; b < data_.n_labels; ++b) {
+            const int64_t pair = static_cast<int64_t>(a) * data_.n_labels + b;
+            if (data_.pair_column[pair] != (a == b ? 0 : -1) || (a == b && data_.pair_coefficient[pair] != 1.0)) is_potts_ = false;
+        }
+}
+
+RowRange Graph::rows(int64_t example) const {
+    const RowRange own = nodes(example);
+    return data_.candidates ? RowRange{data_.candidates[own.begin], data_.candidates[own.end]} : own;
+}
+
+bool Graph::is_code(int64_t example, std::span<const int32_t> numbers) const {
+    if (static_cast<int64_t>(numbers.size()) != code_length(example)) return false;
+    const int64_t first = nodes(example).begin;
+    for (size_t i = 0; i < numbers.size(); ++i)
+        if (numbers[i] < 0 || numbers[i] >= labels_of(first + static_cast<int64_t>(i))) return false;
+    return true;
+}
+
+Graph::PairPlace Graph::place_of(int64_t edge, int32_t a, int32_t b, int n_second) const {
+    if (data_.candidates) return {data_.pair_rows[edge] + static_cast<int64_t>(a) * n_second + b, 0, 1.0};
+    const int64_t pair = static_cast<int64_t>(a) * data_.n_labels + b;
+    return {edge, data_.pair_column[pair], data_.pair_coefficient[pair]};
+}
+
+template <class Scalar>
+double Graph::pair_score(int64_t edge, PairPlace place, const Scalar* table) const {
+    if (place.column < 0) return 0.0;
+    const Scalar* weights = table + first_weight(edge) + place.column;
+    const double* features = data_.edge_features + place.row * data_.n_edge_features;
+    double sum = 0.0;
+    for (int64_t j = 0; j < data_.n_edge_features; ++j) sum += features[j] * static_cast<double>(weights[j * data_.n_pair_columns]);
+    return place.coefficient * sum;
+}
+
+template <class Scalar>
+void Graph::score_pairs(int64_t example, const Scalar* table, GraphSearch& search) const {
+    const RowRange own = edges(example);
+    for (int64_t e = own.begin; e < own.end; ++e) {
+        double* scores = search.pairs(e - own.begin);
+        if (is_potts_) {
+            *scores = pair_score(e, {e, 0, 1.0}, table);
+            continue;
+        }
+        const int n_first = search.shape().n_labels(data_.first[e]), n_second = search.shape().n_labels(data_.second[e]);
+        for (int32_t a = 0; a < n_first; ++a)
+            for (int32_t b = 0; b < n_second; ++b) *scores++ = pair_score(e, place_of(e, a, b, n_second), table);
+    }
+}
+
+template <class Scalar>
+GraphSearch& Graph::scored(int64_t example, PartScores<Scalar> scores, Search kind) const {
+    const RowRange own = nodes(example);
+    std::unique_ptr<GraphSearch>& search = searches_[example];
+    if (!search) {
+        std::vector<int32_t> counts;
+        for (int64_t i = own.begin; i < own.end; ++i) counts.push_back(labels_of(i));
+        const RowRange mine = edges(example);
+        search = std::make_unique<GraphSearch>(counts, mine.length(), data_.first + mine.begin, data_.second + mine.begin, is_potts_, data_.inference);
+    }
+    const Scalar* node = scores.node;
+    double* unary = search->unary();
+    for (int64_t i = own.begin; i < own.end; ++i)
+        for (int32_t label = 0; label < labels_of(i); ++label) {
+            *unary = static_cast<double>(data_.candidates ? *node : node[label]);
+            if (kind == Search::margin) *unary += data_.loss(i, data_.truth[i], label, data_.n_labels);
+            ++unary;
+            if (data_.candidates || label + 1 == data_.n_labels) node += scores.stride;
+        }
+    score_pairs(example, scores.table, *search);
+    return *search;
+}
+
+template <class Scalar>
+void Graph::search_any(int64_t example, PartScores<Scalar> scores, Search kind, int32_t* code) const {
+    GraphSearch& search = scored(example, scores, kind);
+    Found found;
+    try {
+        found = search.best(code);
+    } catch (const std::invalid_argument& error) {
+        throw std::invalid_argument("graph " + std::to_string(example) + ": " + error.what());
+    }
+    shortfalls_[example] = found.is_exact ? 0.0 : found.bound - found.score;
+    if (kind == Search::plain) return;
+    // Ties with the truth go to the truth: a plane of value 0 is worth nothing.
+    const int32_t* truth = data_.truth + nodes(example).begin;
+    const double of_truth = search.score(truth);
+    if (of_truth < found.score) return;
+    std::copy_n(truth, code_length(example), code);
+    if (!found.is_exact) shortfalls_[example] = found.bound - of_truth;
+}
+
+bool Graph::is_truth(int64_t example, const int32_t* code) const {
+    const RowRange own = nodes(example);
+    return std::equal(code, code + own.length(), data_.truth + own.begin);
+}
+
+double Graph::loss(int64_t example, const int32_t* code) const {
+    const RowRange own = nodes(example);
+    double sum = 0.0;
+    for (int64_t i = own.begin; i < own.end; ++i) sum += data_.loss(i, data_.truth[i], code[i - own.begin], data_.n_labels);
+    return sum;
+}
+
+void Graph::add_edge(int64_t edge, int32_t a, int32_t b, int n_second, double sign, std::vector<double>& sums) const {
+    const PairPlace place = place_of(edge, a, b, n_second);
+    if (place.column < 0) return;
+    const double* features = data_.edge_features + place.row * data_.n_edge_features;
+    double* at = sums.data() + first_weight(edge) + place.column;
+    for (int64_t j = 0; j < data_.n_edge_features; ++j) at[j * data_.n_pair_columns] += sign * place.coefficient * features[j];
+}
+
+void Graph::difference(int64_t example, const int32_t* code, Parts& parts) const {
+    const RowRange own = nodes(example), mine = edges(example);
+    const int32_t* truth = data_.truth + own.begin;
+    for (int64_t i = own.begin; i < own.end; ++i) {
+        const int32_t right = truth[i - own.begin], label = code[i - own.begin];
+        if (right == label) continue;
+        if (data_.candidates) {
+            parts.nodes.push_back({data_.candidates[i] + right, 0, 1});
+            parts.nodes.push_back({data_.candidates[i] + label, 0, -1});
+        } else {
+            parts.nodes.push_back({i, right, 1});
+            parts.nodes.push_back({i, label, -1});
+        }
+    }
+    // Many edges share few weights: they are summed first.
+    std::vector<double> sums(n_table(), 0.0);
+    for (int64_t e = mine.begin; e < mine.end; ++e) {
+        const int32_t first = data_.first[e], second = data_.second[e];
+        if (truth[first] == code[first] && truth[second] == code[second]) continue;
+        const int n_second = labels_of(own.begin + second);
+        add_edge(e, truth[first], truth[second], n_second, 1.0, sums);
+        add_edge(e, code[first], code[second], n_second, -1.0, sums);
+    }
+    for (size_t j = 0; j < sums.size(); ++j)
+        if (sums[j] != 0.0) parts.table.push_back({static_cast<int64_t>(j), sums[j]});
+}
+
+void Graph::k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const {
+    GraphSearch& search = scored(example, scores, Search::plain);
+    Labellings found = m_best_labellings(search.shape(), search.unary(), *search.with_changes(), k);
+    codes = std::move(found.labels);
+    values = std::move(found.scores);
+}
+
+void Graph::diverse(int64_t example, PartScores<double> scores, std::span<const double> strengths, std::vector<int32_t>& codes,
+                    std::vector<double>& values) const {
+    GraphSearch& search = scored(example, scores, Search::plain);
+    const double* weights = data_.loss.weight ? data_.loss.weight + nodes(example).begin : nullptr;
+    Labellings found = diverse_labellings(search.shape(), search.unary(), search.pair_scores(), *search.with_changes(), strengths, weights);
+    codes = std::move(found.labels);
+    values = std::move(found.scores);
+}
+
+}  // namespace maxmargin

@@ -1,0 +1,280 @@
+"""Labels of the nodes of graphs: Ψ = Σ_i x_i ⊗ e_{y_i} + Σ_e features of the edge at its pair of labels, loss by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin import _core
+from maxmargin._feature_rows import core_features
+from maxmargin._parameters import is_integer
+from maxmargin.graph_problem import GraphProblem
+from maxmargin.graphs import Graphs
+from maxmargin.models._linear import (
+    LinearModel,
+    as_numbers,
+    check_cost_matrix,
+    check_n_labels,
+    check_sample_weight,
+    label_numbers,
+)
+from maxmargin.problem import FloatArray
+
+EDGES = ("potts", "associative", "symmetric", "full")
+METHODS = ("auto", "forest", "cut", "enumeration", "trws", "expansion")
+
+
+class Pairwise(LinearModel):
+    r"""The pairwise model of graphs.
+
+    .. math::
+
+        f(x, y) = \sum_i w_{y_i} \cdot x_i + \sum_e \sigma(y_a, y_b) \; v_{\text{column}(y_a, y_b)} \cdot z_e
+
+    for nodes i with features x and edges e = (a, b) with features z.
+
+    Parameters
+    ----------
+    n_labels : int or None
+        k, the number of labels of all nodes; None for graphs whose nodes have candidates of their own.
+    edges : {"potts", "associative", "symmetric", "full"}, default "potts"
+        Which pairs of labels share weights. ``"potts"``: one column, for labels that agree; others score nothing.
+        ``"associative"``: a column for each of the k² pairs, with σ = 1 where they agree and −1 where they differ.
+        ``"symmetric"``: a column for each pair in any order; ``"full"``: one for each of the k² pairs. With candidates there is
+        one column.
+    cost : (k, k) array or (k,) array, optional
+        Loss of a wrong node: Δ(true, predicted), or a weight for each true label; 1 by default. The weights of nodes multiply
+        it, and a graph's loss is the sum over its nodes.
+    inference : {"auto", "forest", "cut", "enumeration", "trws", "expansion"}, default "auto"
+        How labellings are searched for. ``"auto"`` takes dynamic programming for forests, graph cuts for two labels whose edges
+        like agreement, enumeration for small graphs and else TRW-S, whose bound tells how much it may have missed.
+    max_passes : int, default 300
+        Most iterations of TRW-S in one search.
+    n_edge_types : int, default 1
+        How many types of edges there are, each with weights of its own.
+    nonnegative : mapping, optional
+        ``{"coef": mask, "edge_coef": mask}``: weights that must stay ≥ 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import maxmargin as mm
+    >>> X = [mm.Graph([[2.0], [0.1], [-0.2]], [[0, 1], [1, 2], [0, 2]]), mm.Graph([[-2.0], [0.2]], [[0, 1]])]
+    >>> model = mm.models.Pairwise(2, nonnegative={"edge_coef": True})
+    >>> solution = mm.train(model, X, [[1, 1, 1], [0, 0]], C=10.0)
+    >>> {name: block.shape for name, block in model.blocks(solution.w).items()}
+    {'coef': (2, 1), 'edge_coef': (1, 1, 1)}
+    >>> [labels.tolist() for labels in model.predict(X, solution.w)]
+    [[1, 1, 1], [0, 0]]
+    """
+
+    cheap_oracle = False
+    has_rows = False
+    abilities: frozenset[str] = frozenset({"max_oracle", "m_best", "vectors", "blocks"})
+
+    def __init__(
+        self,
+        n_labels: int | None,
+        *,
+        edges: str = "potts",
+        cost: ArrayLike | None = None,
+        inference: str = "auto",
+        max_passes: int = 300,
+        n_edge_types: int = 1,
+        nonnegative: Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        super().__init__(nonnegative)
+        if not isinstance(edges, str) or edges not in EDGES:
+            raise ValueError(f"edges must be one of {', '.join(map(repr, EDGES))}, found {edges!r}.")
+        if not isinstance(inference, str) or inference not in METHODS:
+            raise ValueError(f"inference must be one of {', '.join(map(repr, METHODS))}, found {inference!r}.")
+        for name, value in (("max_passes", max_passes), ("n_edge_types", n_edge_types)):
+            if not is_integer(value, 1):
+                raise ValueError(f"{name} must be an integer ≥ 1, found {value!r}.")
+        self.has_candidates = n_labels is None
+        self.n_labels = 1 if n_labels is None else check_n_labels(n_labels)
+        self.edges = edges
+        self.cost = cost
+        self.inference = inference
+        self.max_passes = int(max_passes)
+        self.n_edge_types = int(n_edge_types)
+        self.n_edge_features = 0
+
+    @property
+    def n_pair_columns(self) -> int:
+        """How many columns of weights edge features have."""
+        k = self.n_labels
+        if self.has_candidates or self.edges == "potts":
+            return 1
+        return k * (k + 1) // 2 if self.edges == "symmetric" else k * k
+
+    @property
+    def table_blocks(self) -> dict[str, tuple[int, ...]]:
+        """``edge_coef``: types × edge features × columns."""
+        return {"edge_coef": (self.n_edge_types, self.n_edge_features, self.n_pair_columns)}
+
+    def bind(
+        self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None, rescaling: str = "margin", n_jobs: int = 1
+    ) -> GraphProblem:
+        """Return the training problem; ``X`` is a list of graphs or Graphs, ``Y`` a list of label-number arrays."""
+        data = X if isinstance(X, Graphs) else Graphs(X)
+        self.n_edge_features = data.n_edge_features
+        y = self._label_numbers(Y, data)
+        graph = self._graph(data, y)
+        rows = data.rows()
+        self.n_features = rows.shape[1]
+        return GraphProblem(
+            graph,
+            _core.LinearSpace(core_features(rows), graph, rescaling),
+            check_sample_weight(sample_weight, len(data)),
+            self._nonnegative_ids(),
+            n_jobs,
+            self.inference,
+        )
+
+    def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[NDArray[np.int32]]:
+        """Return each graph's best label numbers."""
+        space, _, data, weights = self._prediction_space(X, w)
+        return np.split(space.predict(weights, n_jobs), data.node_offsets[1:-1])
+
+    def k_best(self, X: Any, w: ArrayLike, k: int, n_jobs: int = 1) -> list[tuple[NDArray[np.int32], FloatArray]]:
+        """Return for each graph its k best labellings (fewer where fewer exist), best first, and their scores."""
+        if not is_integer(k, 1):
+            raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
+        space, _, data, weights = self._prediction_space(X, w)
+        return _several(data, *space.k_best(weights, int(k), n_jobs))
+
+    def diverse(
+        self, X: Any, w: ArrayLike, strengths: ArrayLike, n_jobs: int = 1
+    ) -> list[tuple[NDArray[np.int32], FloatArray]]:
+        """Return for each graph labellings of which each is the best that differs from those before it.
+
+        A label that labelling m has scores less by ``strengths[m]`` times its node's weight in those after it
+        (Batra et al. 2012). Scores are those without.
+        """
+        space, graph, data, weights = self._prediction_space(X, w)
+        amounts = np.ascontiguousarray(as_numbers(strengths, "strengths"))
+        return _several(data, *space.diverse(graph, weights, amounts, n_jobs))
+
+    def _prediction_space(self, X: Any, w: ArrayLike) -> tuple[_core.LinearSpace, _core.Graph, Graphs, FloatArray]:
+        data = X if isinstance(X, Graphs) else Graphs(X)
+        if data.n_edge_features not in (self.n_edge_features, 0):
+            raise ValueError(
+                f"X has {data.n_edge_features} features of edges, but the model was trained with {self.n_edge_features}."
+            )
+        rows = data.rows()
+        weights = self._checked_weights(w, rows.shape[1])
+        graph = self._graph(data, None)
+        return _core.LinearSpace(core_features(rows), graph, "margin"), graph, data, weights
+
+    def _graph(self, data: Graphs, y: NDArray[np.int32] | None) -> _core.Graph:
+        if data.has_candidates != self.has_candidates:
+            raise ValueError(
+                "X has graphs with candidates, which n_labels=None is for."
+                if data.has_candidates
+                else "X has graphs without candidates: n_labels must say how many labels their nodes have."
+            )
+        types = data.edge_types()
+        if types is not None and data.n_edge_types > self.n_edge_types:
+            raise ValueError(f"X has edges of type {data.n_edge_types - 1}, but n_edge_types is {self.n_edge_types}.")
+        cost, node_weight = self._loss(data, y)
+        candidates, pair_rows = data.candidates() if self.has_candidates else (None, None)
+        column, coefficient = (None, None) if self.has_candidates else self._pair_columns()
+        edge_rows = (
+            data.edge_rows()
+            if data.n_edge_features
+            else np.zeros((_n_edge_rows(data, pair_rows), self.n_edge_features))
+        )
+        first, second = data.ends()
+        return _core.Graph(
+            data.node_offsets,
+            data.edge_offsets,
+            first,
+            second,
+            edge_rows,
+            self.n_labels,
+            candidates,
+            pair_rows,
+            column,
+            coefficient,
+            self.n_pair_columns,
+            types,
+            self.n_edge_types,
+            y,
+            cost,
+            node_weight,
+            self.inference,
+            self.max_passes,
+        )
+
+    def _pair_columns(self) -> tuple[NDArray[np.int32], FloatArray]:
+        """Return the column of each pair of labels, −1 for those that score nothing, and its coefficient."""
+        k = self.n_labels
+        agree = np.eye(k, dtype=bool)
+        if self.edges == "potts":
+            return np.where(agree, 0, -1).astype(np.int32), np.ones((k, k))
+        if self.edges == "symmetric":
+            column = np.zeros((k, k), np.int32)
+            upper = np.triu_indices(k)
+            column[upper] = column.T[upper] = np.arange(len(upper[0]))
+            return column, np.ones((k, k))
+        column = np.arange(k * k, dtype=np.int32).reshape(k, k)
+        return column, np.where(agree, 1.0, -1.0) if self.edges == "associative" else np.ones((k, k))
+
+    def _label_numbers(self, Y: Any, data: Graphs) -> NDArray[np.int32]:
+        if not isinstance(Y, Iterable):
+            raise TypeError(f"Y is of type {type(Y).__name__}; expected a list of arrays of label numbers.")
+        labels = [np.asarray(part) for part in Y]
+        if len(labels) != len(data):
+            raise ValueError(f"Y has {len(labels)} labellings but X has {len(data)} graphs.")
+        for i, (part, length) in enumerate(zip(labels, data.lengths.tolist(), strict=True)):
+            if part.shape != (length,):
+                raise ValueError(
+                    f"y[{i}] has shape {part.shape} but X[{i}] has {length} nodes: every node needs one label."
+                )
+        flat = np.concatenate(labels)
+        if not self.has_candidates:
+            return label_numbers(flat, self.n_labels, lambda node: "y[{}][{}]".format(*data.place(node)))
+        counts = np.concatenate([graph.candidate_counts for graph in data.graphs if graph.candidate_counts is not None])
+        numbers = label_numbers(flat, int(counts.max()), lambda node: "y[{}][{}]".format(*data.place(node)))
+        wrong = np.flatnonzero(numbers >= counts)
+        if len(wrong):
+            i, node = data.place(int(wrong[0]))
+            raise ValueError(f"y[{i}][{node}] is {numbers[wrong[0]]}; the node has {counts[wrong[0]]} candidates.")
+        return numbers
+
+    def _loss(self, data: Graphs, y: NDArray[np.int32] | None) -> tuple[FloatArray | None, FloatArray | None]:
+        """Return the cost matrix or None, and the weight of every node or None."""
+        weight = data.node_weights()
+        if self.cost is None or y is None:
+            return None, weight
+        if self.has_candidates:
+            raise ValueError(
+                "cost is for labels that all nodes share; with candidates the weights of nodes are the loss."
+            )
+        given = as_numbers(self.cost, "cost")
+        if given.ndim != 1:
+            return check_cost_matrix(given, self.n_labels), weight
+        if given.shape != (self.n_labels,) or not np.all(np.isfinite(given)) or np.any(given < 0):
+            raise ValueError(f"cost must hold {self.n_labels} finite numbers ≥ 0.")
+        return None, given[y] if weight is None else weight * given[y]
+
+
+def _n_edge_rows(data: Graphs, pair_rows: NDArray[np.int64] | None) -> int:
+    return int(data.edge_offsets[-1] if pair_rows is None else pair_rows[-1])
+
+
+def _several(
+    data: Graphs, codes: NDArray[np.int32], scores: FloatArray, found: NDArray[np.int64]
+) -> list[tuple[NDArray[np.int32], FloatArray]]:
+    """Return labellings that are laid end to end by graph, with their scores."""
+    code_ends, score_ends = np.cumsum(found * data.lengths)[:-1], np.cumsum(found)[:-1]
+    return [
+        (labels.reshape(-1, length), values)
+        for labels, values, length in zip(
+            np.split(codes, code_ends), np.split(scores, score_ends), data.lengths.tolist(), strict=True
+        )
+    ]
