@@ -100,6 +100,30 @@ nb::tuple diverse(const LinearSpace& space, const Graph& graph, Array1<double> w
                    [&](int64_t i, PartScores<double> scores, auto& codes, auto& values) { graph.diverse(i, scores, as_span(strengths), codes, values); });
 }
 
+VariantSource source_of(const std::string& name) {
+    require(name == "diverse" || name == "m-best" || name == "random", "source must be 'diverse', 'm-best' or 'random', found '" + name + "'.");
+    return name == "diverse" ? VariantSource::diverse : name == "m-best" ? VariantSource::m_best : VariantSource::random;
+}
+
+nb::tuple variants(const LinearSpace& space, Array1<double> w, const std::string& source, Array1<double> strengths, uint64_t seed, int n_threads) {
+    const WeightsView weights = view(space, w, std::nullopt);
+    require_truth(space);
+    require_amounts("strengths", as_span(strengths));
+    const Structure& structure = space.structure();
+    VariantOptions options{source_of(source), {strengths.data(), strengths.data() + strengths.shape(0)}, seed};
+    require(structure.has_places() && space.rescaling() == Rescaling::margin, "this structure has no labels of places, or its slacks are rescaled.");
+    require(options.source != VariantSource::m_best || structure.has_k_best(), "this structure has no search for the k best outputs.");
+    require(options.source != VariantSource::random || structure.has_free_places(), "some labels never follow each other: places cannot be relabelled at random.");
+    Variants found;
+    {
+        nb::gil_scoped_release release;
+        found = space.variants(weights.exact, options, workers(n_threads));
+    }
+    nb::list planes;
+    for (PlaneBatch& batch : found.planes) planes.append(std::move(batch));
+    return nb::make_tuple(planes, to_numpy(std::move(found.diversity)), found.most);
+}
+
 // A model's own search, asked with the numbers of examples and the scale of the weights.
 class CallbackOracle final : public Oracle {
   public:
@@ -168,6 +192,14 @@ void bind_batches(nb::module_& m) {
                 self.add(example, loss, VectorSpace::encode(as_span(indices), as_span(values)));
             },
             arg("example"), arg("loss"), arg("indices"), arg("values"))
+        .def(
+            "take",
+            [](PlaneBatch& self, const PlaneBatch& other, Array1<int64_t> places) {
+                require(&self != &other, "a batch cannot take from itself.");
+                require_numbers_of("plane", as_span(places), other.size());
+                for (const int64_t k : as_span(places)) self.add(other.examples[k], other.losses[k], other.code(k));
+            },
+            arg("other"), arg("places"))
         .def(
             "extend",
             [](PlaneBatch& self, const PlaneBatch& other) {
@@ -340,6 +372,8 @@ void bind_spaces(nb::module_& m) {
         .def_prop_ro("has_line", [](const LinearSpace& self) { return self.structure().has_line_slope() && self.structure().n_table() == 0; })
         .def("max_marginals", &max_marginals, arg("chain"), arg("weights"), arg("n_threads"))
         .def("k_best", &k_best, arg("weights"), arg("k"), arg("n_threads"))
+        .def_prop_ro("has_places", [](const LinearSpace& self) { return self.structure().has_places() && self.rescaling() == Rescaling::margin; })
+        .def("variants", &variants, arg("weights"), arg("source"), arg("strengths"), arg("seed"), arg("n_threads"))
         .def("diverse", &diverse, arg("graph"), arg("weights"), arg("strengths"), arg("n_threads"));
 
     bind_oracles(m);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planes/plane_space.hpp"
+#include "planes/variants.hpp"
 #include "scores/features.hpp"
 #include "scores/kernels.hpp"
 #include "structures/structure.hpp"
@@ -56,6 +57,8 @@ class LinearSpace final : public PlaneSpace {
     // The plane of each listed example that the search at scale · w finds, search_kind() for the most violated one; those of
     // the truth are left out.
     PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers, double scale = 1.0) const;
+    // Several outputs of every example, where the structure has_places: see variants.hpp.
+    Variants variants(const double* w, const VariantOptions& options, const Workers& workers) const;
     // The planes of each listed example's k best outputs without loss, best first, where the structure has_k_best.
     PlaneBatch k_best(std::span<const int64_t> ids, const double* w, int64_t k) const;
     // The same for all examples, summed at once. For few weights: one buffer of n_weights per chunk.

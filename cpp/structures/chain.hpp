@@ -32,6 +32,14 @@ class Chain final : public Structure {
     int64_t code_length(int64_t example) const override { return rows(example).length(); }
     bool has_truth() const override { return data_.truth != nullptr; }
     bool has_slack_search() const override { return data_.loss_step > 0.0; }
+    bool has_places() const override { return true; }
+    bool has_free_places() const override { return data_.forbidden == nullptr; }
+    double loss_at(int64_t example, int64_t place, int32_t label) const override {
+        return data_.loss(data_.offsets[example] + place, truth(example)[place], label, data_.n_labels);
+    }
+    double place_weight(int64_t example, int64_t place) const override {
+        return data_.loss.weight ? data_.loss.weight[data_.offsets[example] + place] : 1.0;
+    }
     bool has_components() const override { return has_truth(); }
     const int32_t* true_code(int64_t example) const override { return truth(example); }
 

@@ -71,6 +71,20 @@ class Graph final : public Structure {
     double loss(int64_t example, const int32_t* code) const override;
     void difference(int64_t example, const int32_t* code, Parts& parts) const override;
 
+    bool has_places() const override { return true; }
+    int labels_at(int64_t example, int64_t place) const override { return labels_of(nodes(example).begin + place); }
+    int64_t score_place(int64_t example, int64_t place, int32_t label, int stride) const override {
+        const int64_t node = nodes(example).begin + place;
+        return data_.candidates ? (data_.candidates[node] + label - rows(example).begin) * stride : place * stride + label;
+    }
+    double loss_at(int64_t example, int64_t place, int32_t label) const override {
+        const int64_t node = nodes(example).begin + place;
+        return data_.loss(node, data_.truth[node], label, data_.n_labels);
+    }
+    double place_weight(int64_t example, int64_t place) const override {
+        return data_.loss.weight ? data_.loss.weight[nodes(example).begin + place] : 1.0;
+    }
+
     bool has_k_best() const override { return true; }
     void k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const override;
     // strengths.size() + 1 outputs, each the best among those that differ from the ones before it: labels that these have score

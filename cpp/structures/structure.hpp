@@ -156,6 +156,29 @@ class Structure {
         (void)example, (void)places, (void)scores, (void)memory, (void)code;
     }
 
+    // Whether a code is a label for each of its places, with a node score and a loss for each label there.
+    virtual bool has_places() const { return false; }
+    // Whether any labels of the places make an output.
+    virtual bool has_free_places() const { return true; }
+    virtual int labels_at(int64_t example, int64_t place) const {
+        (void)example, (void)place;
+        return n_labels();
+    }
+    // Where the score of a label at a place stands among the node scores of the example.
+    virtual int64_t score_place(int64_t example, int64_t place, int32_t label, int stride) const {
+        (void)example;
+        return place * stride + label;
+    }
+    virtual double loss_at(int64_t example, int64_t place, int32_t label) const {
+        (void)example, (void)place, (void)label;
+        return 0.0;
+    }
+    // How much a place counts when two outputs are compared.
+    virtual double place_weight(int64_t example, int64_t place) const {
+        (void)example, (void)place;
+        return 1.0;
+    }
+
     // Needs the truth. is_truth answers whether ψ vanishes.
     virtual bool is_truth(int64_t example, const int32_t* code) const = 0;
     virtual double loss(int64_t example, const int32_t* code) const = 0;

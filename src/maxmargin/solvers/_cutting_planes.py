@@ -74,6 +74,11 @@ class CutModel:
         return self._alpha
 
     @property
+    def losses(self) -> FloatArray:
+        """Offsets c of the cuts."""
+        return self._losses
+
+    @property
     def n_active(self) -> int:
         """How many cuts have α > 0."""
         return int(np.count_nonzero(self._alpha))

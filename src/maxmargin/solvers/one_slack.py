@@ -10,7 +10,8 @@ the paper. Rules of the paper, section 4: warm-started QP of adaptive precision;
 dropped; a cut is first composed from cached planes, and only if that one is not violated enough the oracle is asked. Only a
 cut from the oracle can end the training.
 
-``stabilization`` goes beyond the paper: see ``_stabilized.py``.
+``stabilization`` goes beyond the paper: see ``_stabilized.py``. ``cuts_per_iteration`` adds cuts of other outputs: see
+``_extra_cuts.py``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from maxmargin._parameters import is_integer, is_number
 from maxmargin.problem import Problem
 from maxmargin.solvers._cutting_planes import CutModel, Separator, StoredCuts
+from maxmargin.solvers._extra_cuts import COMBINATIONS, NOTHING_ADDED, SOURCES, ExtraCuts
 from maxmargin.solvers._stabilized import CachedLineSearch, LineSearchSeparator, ScoredLineSearch, block_passes
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
@@ -73,6 +75,42 @@ class OneSlack(Solver):
             "passes of block coordinate ascent over the examples before the first cut; they become that cut. "
             "None: 0, with stabilization as many as pay.",
         ),
+        "cuts_per_iteration": Option(
+            1,
+            lambda v: is_integer(v, 1),
+            "an integer ≥ 1",
+            "M, the cuts that an exact iteration adds: the most violated one and others of other outputs (DivMCuts)",
+        ),
+        "extra_cuts": Option(
+            "diverse",
+            lambda v: v in SOURCES,
+            "'diverse', 'm-best' or 'random'",
+            "what the other cuts are made of: outputs that differ, the next best ones, or random changes of the best",
+        ),
+        "diversity": Option(
+            0.1,
+            lambda v: is_number(v) and 0 < v <= 1,
+            "a number in (0, 1]",
+            "K, the share of labels in which one output should differ from the next; the strengths of diverse search follow it",
+        ),
+        "initial_strength": Option(
+            1.0,
+            lambda v: is_number(v) and v > 0,
+            "a positive number",
+            "λ of the first diverse search: what a label that was used before costs, in units of score",
+        ),
+        "combination": Option(
+            "ordering",
+            lambda v: v in COMBINATIONS,
+            "'ordering', 'violation' or 'dual'",
+            "how outputs become cuts: by their number, by their violation, or so that each cut promises most in the dual",
+        ),
+        "cut_annealing": Option(
+            1.0,
+            lambda v: is_number(v) and 0 < v <= 1,
+            "a number in (0, 1]",
+            "cuts_per_iteration and diversity are multiplied by it after each exact iteration",
+        ),
         "prune_after": Option(
             50, lambda v: is_integer(v, 1), "an integer ≥ 1", "drop a cut whose α was 0 in so many QPs in a row"
         ),
@@ -80,12 +118,13 @@ class OneSlack(Solver):
 
     _model: CutModel | None = None
     _separator: Separator | None = None
+    _extra: ExtraCuts | None = None
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per QP; see the module's text."""
         problem, C = task.problem, task.C
         epsilon = None if self.option["epsilon"] is None else self.option["epsilon"] * problem.n_examples
-        watch = Stopwatch("oracle", "cache", "assembly", "gram", "qp", "weights")
+        watch = Stopwatch("oracle", "extra", "cache", "assembly", "gram", "qp", "weights")
         model = CutModel(problem, C, self.option["prune_after"], watch)
         cache_size = self._cache_size(problem)
         if self.option["refresh"] < 1.0 and (cache_size == 0 or self._is_stabilized(problem)):
@@ -93,6 +132,7 @@ class OneSlack(Solver):
         separator = Separator(problem, cache_size, self.option["refresh"], watch)
         stabilized = self._line_search(task, model, separator)
         self._model, self._separator = model, separator
+        self._extra = ExtraCuts(task, self.option) if self.option["cuts_per_iteration"] > 1 else None
         violation = best_primal = np.inf
         n_in_vain = 0
         if planes is not None:
@@ -134,6 +174,8 @@ class OneSlack(Solver):
             yield self._finish(step, task, not is_exact, violation)
 
             model.keep_pending()
+            if self._extra is not None and is_exact:
+                self._extra.add(model, w)
             model.solve(self._qp_tolerance(task, violation, best_primal))
 
     def planes(self) -> StoredCuts | None:
@@ -167,6 +209,7 @@ class OneSlack(Solver):
             "from_cache": from_cache,
             "violation": violation / task.problem.n_examples,
             "qp_tolerance": model.tolerance,
+            **(NOTHING_ADDED if self._extra is None else self._extra.record),
             **model.watch.read(),
         }
         return step

@@ -1,0 +1,172 @@
+"""Several cuts in one iteration of the 1-slack method (Guzman-Rivera, Kohli and Batra 2013, DivMCuts).
+
+The first is the cut of all most violated planes, so that every guarantee stands. M − 1 more are made of other outputs of each
+example, found at the same w: diverse ones, the next best, or random ones. Diverse outputs are steered: the strength λ_j, with
+which output j repels those after it, follows a set point K of the share of places in which outputs j and j + 1 differ,
+
+    λ_j ← λ_j (1 + ½ (K − K̄_j) / max(K, K̄_j))
+
+How outputs become cuts:
+
+    ordering    cut m is made of the m-th output of every example
+    violation   of the m-th in the order of their values: DOP1 without its quadratic term, where each output is used once
+    dual        cut m takes that output of each example which raises the dual most in a line search from w towards the cut,
+                (C c − b − w·u)² / ‖u‖² with u = C g − w, by coordinate ascent over the examples: DOP1, relaxed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from maxmargin import _core
+from maxmargin.problem import FloatArray, IntArray, LinearProblem, Problem
+from maxmargin.solvers._cutting_planes import CutModel
+from maxmargin.solvers.base import Record, Task
+from maxmargin.weights import DenseWeights
+
+SOURCES = ("diverse", "m-best", "random")
+COMBINATIONS = ("ordering", "violation", "dual")
+# Coordinate ascent goes over the examples so many times; the planes it compares are written out, in so many numbers at most.
+_SWEEPS = 2
+_MOST_NUMBERS = 50_000_000
+NOTHING_ADDED: Record = {"extra_violations": None, "diversity": None, "strengths": None}
+
+
+class ExtraCuts:
+    """The cuts of an iteration beyond the first."""
+
+    def __init__(self, task: Task, options: Mapping[str, Any]) -> None:
+        problem = task.problem
+        if not isinstance(problem, LinearProblem) or not problem.space.has_places:
+            raise ValueError(
+                "solver_options: cuts_per_iteration above 1 needs outputs that are labels of places (Multiclass, Chain or "
+                "Pairwise) and rescaling='margin'."
+            )
+        self._problem = problem
+        self._C, self._rng = task.C, task.rng
+        self._most = int(options["cuts_per_iteration"])
+        self._share = float(options["diversity"])
+        self._annealing = float(options["cut_annealing"])
+        self._source, self._combination = options["extra_cuts"], options["combination"]
+        self._strengths = np.full(self._most - 1, float(options["initial_strength"]))
+        self._n_made = 0
+        self.record: Record = NOTHING_ADDED  # what the history says of the cuts that were added last
+        if self._combination == "dual" and not problem.has_vectors:
+            raise ValueError(
+                "solver_options: combination='dual' needs products of planes, which exact kernels have not."
+            )
+        if self._combination == "dual" and problem.n_examples * self._most * problem.n_weights > _MOST_NUMBERS:
+            raise ValueError(
+                "solver_options: combination='dual' writes out the planes of an iteration, which are too many here "
+                f"({problem.n_examples} examples × {self._most} × {problem.n_weights} weights); use 'violation' or 'ordering'."
+            )
+
+    def add(self, model: CutModel, weights: DenseWeights) -> None:
+        """Keep more cuts found at these weights, where the most violated one has been kept; the QP is yet to be solved."""
+        fade = self._annealing**self._n_made
+        n_extra = min(self._most, max(1, round(self._most * fade))) - 1
+        self._n_made += 1
+        self.record = NOTHING_ADDED
+        if n_extra == 0:
+            return
+        problem = self._problem
+        wanted = self._share * fade
+        strengths = np.full(n_extra, wanted) if self._source == "random" else self._strengths[:n_extra].copy()
+        with model.watch("extra"):
+            planes, diversity, most = problem.space.variants(
+                weights.exact, self._source, strengths, int(self._rng.integers(2**62)), problem.n_jobs
+            )
+        problem.count_calls(problem.n_examples * (n_extra + 1))
+        shares = diversity / most if most > 0.0 else np.zeros(n_extra)
+        if self._source == "diverse":
+            self._strengths[:n_extra] = steered(self._strengths[:n_extra], wanted, shares)
+        with model.watch("extra"):
+            batches = self._combined(planes, model, weights)
+        values = []
+        for batch in batches:
+            model.cuts.assemble(problem.space, batch, problem.sample_weight)
+            values.append(model.pending_value(model.weights))
+            model.keep_pending()
+        self.record = {
+            "extra_violations": [(value - model.slack) / problem.n_examples for value in values],
+            "diversity": shares.tolist(),
+            "strengths": strengths.tolist(),
+        }
+
+    def _combined(
+        self, planes: list[_core.PlaneBatch], model: CutModel, weights: DenseWeights
+    ) -> list[_core.PlaneBatch]:
+        if self._combination == "ordering":
+            return planes[1:]
+        choice = Choices(self._problem, planes, weights)
+        if self._combination == "violation":
+            order = np.argsort(-choice.values, axis=1, kind="stable")
+            return [choice.batch(order[:, m]) for m in range(1, len(planes))]
+        linear = float(model.alpha @ model.losses)
+        return [choice.batch(choice.best_towards(m, self._C, model.weights, linear)) for m in range(1, len(planes))]
+
+
+def steered(strengths: FloatArray, wanted: float, found: FloatArray) -> FloatArray:
+    """Return λ after one step towards the set point K."""
+    larger = np.maximum(wanted, found)
+    change = np.divide(wanted - found, larger, out=np.zeros_like(found), where=larger > 0.0)
+    return np.asarray(strengths * (1.0 + 0.5 * change))
+
+
+class Choices:
+    """Outputs of all examples, of which a cut takes one each; ``values`` are those of their planes at w, examples × outputs."""
+
+    def __init__(self, problem: Problem, planes: list[_core.PlaneBatch], weights: DenseWeights) -> None:
+        self._problem, self._planes = problem, planes
+        n, m = problem.n_examples, len(planes)
+        self.values: FloatArray = np.zeros((n, m))  # 0 for the truth, which has no plane
+        self._losses: FloatArray = np.zeros((n, m))
+        self._places: IntArray = np.full((n, m), -1)
+        for k, batch in enumerate(planes):
+            ids = batch.examples()
+            self._losses[ids, k] = batch.losses()
+            self.values[ids, k] = batch.losses() - problem.space.dots(batch, weights.exact)
+            self._places[ids, k] = np.arange(len(batch))
+
+    def batch(self, chosen: IntArray) -> _core.PlaneBatch:
+        """Return the planes of a choice, a number of an output for each example."""
+        found = _core.PlaneBatch()
+        places = self._places[np.arange(len(chosen)), chosen]
+        for k, batch in enumerate(self._planes):
+            found.take(batch, places[(chosen == k) & (places >= 0)].astype(np.int64))
+        return found
+
+    def best_towards(self, start: int, C: float, weights: DenseWeights, linear: float) -> IntArray:
+        """Return the choice that raises the dual most in a line search from w, by coordinate ascent from the outputs ``start``.
+
+        ``linear`` is b = Σ α_k c_k of the point w.
+        """
+        n = len(self.values)
+        s = np.ones(n) if self._problem.sample_weight is None else self._problem.sample_weight
+        psi, w = self._vectors(), weights.exact
+        chosen = np.full(n, start)
+        u = C * np.einsum("i,ij->j", s, psi[np.arange(n), chosen]) - w
+        c = C * float(s @ self._losses[np.arange(n), chosen])
+        for _ in range(_SWEEPS):
+            for i in range(n):
+                change = C * s[i] * (psi[i] - psi[i, chosen[i]])
+                squares = u @ u + 2.0 * (change @ u) + np.einsum("mj,mj->m", change, change)
+                losses = c + C * s[i] * (self._losses[i] - self._losses[i, chosen[i]])
+                gains = np.maximum(losses - linear - w @ u - change @ w, 0.0)
+                best = int(np.argmax(gains**2 / np.maximum(squares, 1e-300)))
+                if best != chosen[i]:
+                    u, c, chosen[i] = u + change[best], float(losses[best]), best
+        return chosen
+
+    def _vectors(self) -> FloatArray:
+        """Return ψ of all outputs, examples × outputs × weights."""
+        psi = np.zeros((*self.values.shape, self._problem.n_weights))
+        for k, batch in enumerate(self._planes):
+            for place, example in enumerate(batch.examples().tolist()):
+                one = _core.PlaneBatch()
+                one.take(batch, np.array([place], np.int64))
+                self._problem.space.add(one, np.ones(1), psi[example, k])
+        return psi

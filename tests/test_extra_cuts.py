@@ -1,0 +1,275 @@
+"""Several cuts in one iteration: the outputs they are made of, how they are combined and steered, and that the optimum stays."""
+
+import itertools
+
+import numpy as np
+import pytest
+import reference
+from graph_examples import labelled, with_candidates
+from native_models import native
+from reference_models import ChainModel, MulticlassModel
+
+import maxmargin as mm
+from maxmargin.solvers._extra_cuts import COMBINATIONS, SOURCES, Choices, steered
+
+pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
+
+
+def problems(seed=0):
+    """Models of labels in places with their reference, X and Y."""
+    rng = np.random.default_rng(seed)
+    multiclass = MulticlassModel(rng.normal(size=(8, 3)), rng.integers(4, size=8), 4)
+    lengths = [2, 3, 1, 4]
+    weights = [rng.uniform(0.5, 2.0, n) for n in lengths]
+    chain = ChainModel(
+        [rng.normal(size=(n, 2)) for n in lengths],
+        [tuple(rng.integers(3, size=n).tolist()) for n in lengths],
+        3,
+        token_weight=weights,
+    )
+    graph, candidates = labelled(seed, 3, "full", weighted=True), with_candidates(seed)
+    return {
+        "multiclass": (multiclass, *native(multiclass)),
+        "chain": (chain, *native(chain)),
+        "graph": (graph, graph.native(), graph.graphs, graph.labels),
+        "candidates": (candidates, candidates.native(), candidates.graphs, candidates.labels),
+    }
+
+
+def weights_of_places(model, i):
+    if isinstance(model, ChainModel):
+        return np.asarray(model.token_weight[i])
+    if isinstance(model, MulticlassModel):
+        return np.ones(1)
+    given = model.graphs[i].node_weights
+    return np.ones(model.graphs[i].n_nodes) if given is None else given
+
+
+def in_reference(model, native_model, w):
+    return np.concatenate([block.ravel() for block in native_model.blocks(w).values()])
+
+
+def as_tuple(y):
+    return y if isinstance(y, tuple) else (y,)
+
+
+def found_codes(batches, model, i):
+    """The outputs of example i, the truth where a batch has none of it."""
+    codes = []
+    for batch in batches:
+        places = np.flatnonzero(batch.examples() == i)
+        codes.append(tuple(batch.code(int(places[0])).tolist()) if len(places) else as_tuple(model.truth(i)))
+    return codes
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "chain", "graph", "candidates"])
+def test_diverse_outputs_are_best_among_those_that_differ(kind):
+    model, native_model, X, Y = problems()[kind]
+    bound = native_model.bind(X, Y)
+    w = np.random.default_rng(1).normal(size=bound.n_weights)
+    flat = in_reference(model, native_model, w)
+    strengths = np.array([0.6, 0.3])
+    for n_jobs in (1, 2):
+        batches, diversity, most = bound.space.variants(w, "diverse", strengths, 0, n_jobs)
+    expected_diversity, expected_most = np.zeros(2), 0.0
+    for i in range(model.n_examples):
+        weight = weights_of_places(model, i)
+        values = {as_tuple(y): float(flat @ model.psi(i, y)) + model.loss(i, y) for y in model.outputs(i)}
+        codes = found_codes(batches, model, i)
+        for m, code in enumerate(codes):
+
+            def bought(y, m=m, codes=codes, values=values, weight=weight):
+                return values[y] + sum(
+                    strengths[k] * float(weight @ (np.array(y) != np.array(codes[k]))) for k in range(m)
+                )
+
+            assert bought(code) == pytest.approx(max(map(bought, values)))
+        expected_diversity += [float(weight @ (np.array(a) != np.array(b))) for a, b in itertools.pairwise(codes)]
+        expected_most += float(weight.sum())
+    assert diversity == pytest.approx(expected_diversity)
+    assert most == pytest.approx(expected_most)
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "chain", "graph", "candidates"])
+def test_m_best_outputs_are_those_of_the_highest_values(kind):
+    model, native_model, X, Y = problems(1)[kind]
+    bound = native_model.bind(X, Y)
+    w = np.random.default_rng(2).normal(size=bound.n_weights)
+    flat = in_reference(model, native_model, w)
+    batches, _, _ = bound.space.variants(w, "m-best", np.ones(2), 0, 1)
+    for i in range(model.n_examples):
+        values = {as_tuple(y): float(flat @ model.psi(i, y)) + model.loss(i, y) for y in model.outputs(i)}
+        expected = sorted(values.values(), reverse=True)[:3]
+        expected += [expected[-1]] * (3 - len(expected))  # the last stands for those that do not exist
+        assert [values[code] for code in found_codes(batches, model, i)] == pytest.approx(expected)
+
+
+def test_random_outputs_differ_from_the_best_by_the_share_asked_for():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(50, 2)) for _ in range(40)]
+    bound = mm.models.Chain(4).bind(X, [rng.integers(4, size=50) for _ in X])
+    w = rng.normal(size=bound.n_weights)
+    batches, diversity, most = bound.space.variants(w, "random", np.array([0.2, 0.2]), 7, 1)
+    assert diversity[0] / most == pytest.approx(0.2, abs=0.03)
+    again, _, _ = bound.space.variants(w, "random", np.array([0.2, 0.2]), 7, 2)
+    assert all(np.array_equal(a.code(3), b.code(3)) for a, b in zip(batches, again, strict=True))
+    other, _, _ = bound.space.variants(w, "random", np.array([0.2, 0.2]), 8, 1)
+    assert not np.array_equal(batches[1].code(3), other[1].code(3))
+
+
+def test_labels_are_drawn_by_their_scores():
+    # One place, three labels; the best is 0, and exp(score) of the others is 1 to 3.
+    model = mm.models.Multiclass(3)
+    bound = model.bind(np.ones((4000, 1)), np.zeros(4000, int))
+    w = model.join(coef=[[9.0], [0.0], [np.log(3.0)]])
+    _, second = bound.space.variants(w, "random", np.array([1.0]), 0, 1)[0]
+    labels = np.array([int(second.code(k)[0]) for k in range(len(second))])
+    assert len(labels) == 4000
+    assert np.mean(labels == 2) == pytest.approx(0.75, abs=0.03)
+
+
+def test_strengths_follow_the_set_point():
+    # λ (1 + ½ (K − K̄) / max(K, K̄))
+    assert steered(np.array([2.0, 2.0, 2.0]), 0.2, np.array([0.1, 0.2, 0.4])) == pytest.approx([2.5, 2.0, 1.5])
+    assert steered(np.array([2.0]), 0.2, np.zeros(1)) == pytest.approx([3.0])
+
+
+@pytest.mark.parametrize("combination", COMBINATIONS)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("kind", ["multiclass", "chain", "graph", "candidates"])
+def test_the_optimum_is_that_of_one_cut(kind, source, combination):
+    model, native_model, X, Y = problems(2)[kind]
+    best = reference.solve(reference.planes(model), 2.0)
+    solution = mm.train(
+        native_model,
+        X,
+        Y,
+        2.0,
+        solver="one-slack",
+        tol=1e-7,
+        solver_options={"cuts_per_iteration": 3, "extra_cuts": source, "combination": combination, "cache_size": 0},
+    )
+    assert solution.certificate.primal == pytest.approx(best.objective, rel=1e-6)
+    for record in solution.history:
+        assert record["dual"] <= best.objective * (1 + 1e-9)
+        assert record["primal"] >= best.lower_bound * (1 - 1e-9)
+    assert solution.history[1]["cuts"] > 1
+    assert len(solution.history[1]["extra_violations"]) == 2
+
+
+def train_on_images(**options):
+    rng = np.random.default_rng(0)
+    truth = np.zeros((8, 8), int)
+    truth[2:6, 2:7] = 1
+    X = [mm.Graph.grid(truth[:, :, None] + rng.normal(scale=1.0, size=(8, 8, 4))) for _ in range(20)]
+    model = mm.models.Pairwise(2, nonnegative={"edge_coef": True})
+    options = {"epsilon": 0.05, "cache_size": 0, **options}
+    return mm.train(model, X, [truth.ravel()] * 20, 1.0, solver="one-slack", solver_options=options).history
+
+
+def test_more_cuts_take_fewer_iterations():
+    several = train_on_images(cuts_per_iteration=6, diversity=0.02, combination="dual")
+    assert len(several) < 0.8 * len(train_on_images())
+
+
+def test_the_set_point_is_reached():
+    for K in (0.05, 0.2):
+        history = train_on_images(cuts_per_iteration=2, diversity=K)
+        reached = [record["diversity"][0] for record in history[20:] if record["diversity"]]
+        assert np.median(reached) == pytest.approx(K, rel=0.5)
+
+
+def test_annealing_ends_with_one_cut():
+    model, native_model, X, Y = problems(3)["graph"]
+    history = mm.train(
+        native_model,
+        X,
+        Y,
+        5.0,
+        solver="one-slack",
+        tol=1e-8,
+        solver_options={"cuts_per_iteration": 8, "cut_annealing": 0.5, "cache_size": 0},
+    ).history
+    counts = [len(record["extra_violations"] or []) for record in history]
+    assert counts[1] == 7
+    assert counts[-1] == 0
+    assert model.n_examples == len(X)
+
+
+def test_choices_by_violation_are_sorted():
+    _, native_model, X, Y = problems(4)["chain"]
+    bound = native_model.bind(X, Y)
+    weights = bound.zero_weights()
+    weights.exact[:] = np.random.default_rng(0).normal(size=bound.n_weights)
+    planes, _, _ = bound.space.variants(weights.exact, "random", np.full(3, 0.5), 1, 1)
+    choices = Choices(bound, planes, weights)
+    order = np.argsort(-choices.values, axis=1, kind="stable")
+    totals = []
+    for m in range(4):
+        batch = choices.batch(order[:, m])
+        totals.append(float(np.sum(batch.losses() - bound.space.dots(batch, weights.exact))))
+    assert totals == sorted(totals, reverse=True)
+
+
+def test_cuts_for_the_dual_promise_at_least_as_much_as_they_began_with():
+    _, native_model, X, Y = problems(5)["graph"]
+    bound = native_model.bind(X, Y)
+    rng = np.random.default_rng(0)
+    weights = bound.zero_weights()
+    weights.exact[:] = 0.1 * rng.normal(size=bound.n_weights)
+    planes, _, _ = bound.space.variants(weights.exact, "random", np.full(3, 0.5), 1, 1)
+    choices = Choices(bound, planes, weights)
+    C, linear = 2.0, 0.3
+
+    def promise(chosen):
+        batch, g = choices.batch(chosen), np.zeros(bound.n_weights)
+        bound.space.add(batch, np.ones(len(batch)), g)
+        u = C * g - weights.exact
+        return max(C * batch.losses().sum() - linear - weights.exact @ u, 0.0) ** 2 / (u @ u)
+
+    n = bound.n_examples
+    for m in range(1, 4):
+        chosen = choices.best_towards(m, C, weights, linear)
+        assert promise(chosen) >= promise(np.full(n, m)) - 1e-9
+        # After its sweeps hardly any change of one example's output is better.
+        for i, k in itertools.product(range(n), range(4)):
+            other = chosen.copy()
+            other[i] = k
+            assert promise(other) <= 1.1 * promise(chosen)
+
+
+def test_what_has_no_places_is_refused():
+    X, y = np.random.default_rng(0).normal(size=(10, 2)), np.array([1, -1] * 5)
+    with pytest.raises(ValueError, match="labels of places"):
+        mm.train(mm.models.Binary(), X, y, solver="one-slack", solver_options={"cuts_per_iteration": 2})
+    chain = mm.models.Chain(2)
+    with pytest.raises(ValueError, match="labels of places"):
+        mm.train(chain, [X], [y > 0], solver="one-slack", rescaling="slack", solver_options={"cuts_per_iteration": 2})
+    forbidden = mm.models.Chain(3, forbidden=[(0, 1)])
+    with pytest.raises(ValueError, match="at random"):
+        mm.train(
+            forbidden,
+            [X],
+            [[0] * 10],
+            solver="one-slack",
+            solver_options={"cuts_per_iteration": 2, "extra_cuts": "random"},
+        )
+    for option, value in (
+        ("cuts_per_iteration", 0),
+        ("diversity", 0.0),
+        ("extra_cuts", "more"),
+        ("combination", "best"),
+        ("cut_annealing", 1.5),
+        ("initial_strength", 0.0),
+    ):
+        with pytest.raises(ValueError, match=option):
+            mm.train(chain, [X], [y > 0], solver="one-slack", solver_options={option: value})
+    kernel = mm.models.Multiclass(3, kernel=mm.Kernel("rbf", 1.0))
+    with pytest.raises(ValueError, match="exact kernels have not"):
+        mm.train(
+            kernel,
+            X,
+            np.arange(10) % 3,
+            solver="one-slack",
+            solver_options={"cuts_per_iteration": 2, "combination": "dual"},
+        )
