@@ -162,7 +162,9 @@ def _decode(pillow_image: Any, content: bytes, mode: str, place: str) -> NDArray
             return np.array(image.convert(mode), dtype=np.uint8)
     except pillow_image.UnidentifiedImageError as error:
         # Its text names a stream in memory.
-        raise ValueError(f"{place}: found {len(content)} bytes that are no image; expected a jpg or png image") from error
+        raise ValueError(
+            f"{place}: found {len(content)} bytes that are no image; expected a jpg or png image"
+        ) from error
     # Pillow's decoders raise SyntaxError and ValueError, too, on damaged files.
     except (OSError, SyntaxError, ValueError, pillow_image.DecompressionBombError) as error:
         raise ValueError(f"{place}: {error}; expected a jpg or png image") from error
