@@ -7,6 +7,12 @@
 
 from maxmargin.datasets.adult_binary import SparseTable, SparseTableData, load_adult_binary
 from maxmargin.datasets.generated import make_checkers
+from maxmargin.datasets.segmentation import (
+    SegmentationData,
+    SegmentedImages,
+    load_msrc_cows,
+    load_weizmann_horses,
+)
 from maxmargin.datasets.tables import (
     OcrData,
     RecordData,
@@ -31,6 +37,8 @@ __all__ = [
     "OcrData",
     "RecordData",
     "Records",
+    "SegmentationData",
+    "SegmentedImages",
     "SparseTable",
     "SparseTableData",
     "Table",
@@ -43,8 +51,10 @@ __all__ = [
     "load_covtype",
     "load_ewt_sample",
     "load_jnlpba",
+    "load_msrc_cows",
     "load_ocr_letters",
     "load_ud_english_ewt",
+    "load_weizmann_horses",
     "load_wnut17",
     "make_checkers",
 ]

@@ -80,6 +80,14 @@ SOURCES = {
         home="https://archive.ics.uci.edu/dataset/2/adult",
         files={"train": "adult.data", "test": "adult.test"},
     ),
+    "weizmann_horses": Source(
+        home="https://www.msri.org/people/members/eranb/",
+        files={"all": "weizmann_horses_328_resized.tar"},
+    ),
+    "msrc_cow_coseg": Source(
+        home="https://www.microsoft.com/en-us/research/project/image-understanding/",
+        files={"all": "msrc_cow_30.tar"},
+    ),
 }
 
 
