@@ -53,6 +53,8 @@ class ExtraCuts:
         self._source, self._combination = options["extra_cuts"], options["combination"]
         self._strengths = np.full(self._most - 1, float(options["initial_strength"]))
         self._n_made = 0
+        self._found: list[_core.PlaneBatch] = []  # at the weights of this iteration
+        self._used = self._shares = np.zeros(0)  # strengths and diversity of that search
         self.record: Record = NOTHING_ADDED  # what the history says of the cuts that were added last
         if self._combination == "dual" and not problem.has_vectors:
             raise ValueError(
@@ -64,36 +66,57 @@ class ExtraCuts:
                 f"({problem.n_examples} examples × {self._most} × {problem.n_weights} weights); use 'violation' or 'ordering'."
             )
 
+    def separate(self, model: CutModel) -> bool:
+        """Make the most violated cut the model's pending one, from the same search as the others; False where there are none."""
+        if self._n_extra == 0:
+            return False
+        self._find(model, model.weights)
+        model.cuts.assemble(self._problem.space, self._found[0], self._problem.sample_weight)
+        return True
+
     def add(self, model: CutModel, weights: DenseWeights) -> None:
         """Keep more cuts found at these weights, where the most violated one has been kept; the QP is yet to be solved."""
-        fade = self._annealing**self._n_made
-        n_extra = min(self._most, max(1, round(self._most * fade))) - 1
-        self._n_made += 1
         self.record = NOTHING_ADDED
-        if n_extra == 0:
-            return
-        problem = self._problem
-        wanted = self._share * fade
-        strengths = np.full(n_extra, wanted) if self._source == "random" else self._strengths[:n_extra].copy()
+        if self._n_extra > 0:
+            if not self._found:
+                self._find(model, weights)
+            with model.watch("extra"):
+                batches = self._combined(self._found, model, weights)
+            self._keep(model, batches)
+        self._found = []
+        self._n_made += 1
+
+    @property
+    def _fade(self) -> float:
+        return self._annealing**self._n_made
+
+    @property
+    def _n_extra(self) -> int:
+        return min(self._most, max(1, round(self._most * self._fade))) - 1
+
+    def _find(self, model: CutModel, weights: DenseWeights) -> None:
+        """Search for the outputs of all examples, and steer the strengths of the next search."""
+        problem, n, wanted = self._problem, self._n_extra, self._share * self._fade
+        self._used = np.full(n, wanted) if self._source == "random" else self._strengths[:n].copy()
         with model.watch("extra"):
-            planes, diversity, most = problem.space.variants(
-                weights.exact, self._source, strengths, int(self._rng.integers(2**62)), problem.n_jobs
+            self._found, diversity, most = problem.space.variants(
+                weights.exact, self._source, self._used, int(self._rng.integers(2**62)), problem.n_jobs
             )
-        problem.count_calls(problem.n_examples * (n_extra + 1))
-        shares = diversity / most if most > 0.0 else np.zeros(n_extra)
+        problem.count_calls(problem.n_examples * (n + 1))
+        self._shares = diversity / most if most > 0.0 else np.zeros(n)
         if self._source == "diverse":
-            self._strengths[:n_extra] = steered(self._strengths[:n_extra], wanted, shares)
-        with model.watch("extra"):
-            batches = self._combined(planes, model, weights)
+            self._strengths[:n] = steered(self._strengths[:n], wanted, self._shares)
+
+    def _keep(self, model: CutModel, batches: list[_core.PlaneBatch]) -> None:
         values = []
         for batch in batches:
-            model.cuts.assemble(problem.space, batch, problem.sample_weight)
+            model.cuts.assemble(self._problem.space, batch, self._problem.sample_weight)
             values.append(model.pending_value(model.weights))
             model.keep_pending()
         self.record = {
-            "extra_violations": [(value - model.slack) / problem.n_examples for value in values],
-            "diversity": shares.tolist(),
-            "strengths": strengths.tolist(),
+            "extra_violations": [(value - model.slack) / self._problem.n_examples for value in values],
+            "diversity": self._shares.tolist(),
+            "strengths": self._used.tolist(),
         }
 
     def _combined(

@@ -156,7 +156,9 @@ class OneSlack(Solver):
             needed = model.slack + max(target, _CACHED_SHARE * violation)
             # Near the optimum w̄ would have to be kept in double too, and the QP's solution no longer jumps.
             is_near = stabilized is None or self.precise or not model.fits_float or n_in_vain >= _GIVE_UP_AFTER
-            if stabilized and not is_near:
+            if self._extra is not None and is_near and separator.cache is None and self._extra.separate(model):
+                is_exact, w = True, model.weights
+            elif stabilized and not is_near:
                 is_exact, w = stabilized.separate(needed), stabilized.point
             else:
                 is_exact, w = separator.separate(model, model.weights, needed, precise=self.precise), model.weights
