@@ -208,6 +208,27 @@ def test_wrong_models_are_refused(wrong, message):
         mm.train(Broken(**wrong), X, Y)
 
 
+def test_initialize_may_choose_the_kernel():
+    class Late(Tags):
+        def initialize(self, X, Y):
+            self.kernel = mm.Kernel("rbf", 2.0)
+
+    solution = mm.train(Late(), X, Y)
+    assert solution.expansion.kernel.gamma == 2.0
+
+    class TooLate(Tags):
+        def initialize(self, X, Y):
+            self.kernel = mm.LowRank(KERNEL, 3)
+
+    with pytest.raises(ValueError, match="made an exact kernel a low-rank one"):
+        mm.train(TooLate(), X, Y)
+
+
+def test_streams_are_refused():
+    with pytest.raises(ValueError, match="partial_fit has no kernel"):
+        mm.StructuralSVM(Tags(mm.LowRank(KERNEL, 3)), solver="perceptron").partial_fit(X, Y)
+
+
 def test_solvers_without_kernels_are_refused():
     with pytest.raises(ValueError, match="kernel"):
         mm.train(Tags(), X, Y, solver="sdm")

@@ -230,3 +230,24 @@ def test_the_primal_of_constant_is_estimated_from_a_sample():
     assert held >= 6
     # All of them are no sample.
     assert run(0, primal_sample=len(y)).exact
+
+
+def test_no_estimate_is_below_the_dual():
+    for seed in range(5):
+        found = train(strategy="constant", sample_size=60, primal_sample=5, seed=seed).certificate
+        assert found.primal_interval[0] >= found.dual
+        assert found.gap >= 0.0
+
+
+def test_an_interrupt_of_constant_leaves_no_primal():
+    def interrupt(record):
+        if record["iteration"] == 5:
+            raise KeyboardInterrupt
+
+    model, X, Y, C, _ = problem("binary")
+    with pytest.warns(UserWarning, match="interrupted"):
+        solution = mm.train(
+            model, X, Y, C, solver="sampled-cuts", solver_options={"strategy": "constant"}, callback=interrupt
+        )
+    assert solution.certificate.primal is None
+    assert solution.expansion.size > 0

@@ -66,7 +66,7 @@ GraphMethod method_of(const std::string& name) {
 void make_graph(Graph* self, Longs node_offsets, Longs edge_offsets, Ints first, Ints second, Array2<double> edge_features, int n_labels,
                 std::optional<Longs> candidates, std::optional<Longs> pair_rows, std::optional<Array2<int32_t>> pair_column,
                 std::optional<Array2<double>> pair_coefficient, int n_pair_columns, std::optional<Ints> types, int n_types, std::optional<Ints> truth,
-                std::optional<Array2<double>> cost, std::optional<Array1<double>> node_weight, const std::string& inference, int64_t max_iter) {
+                std::optional<Array2<double>> cost, std::optional<Array1<double>> node_weight, const std::string& inference, int64_t max_iter, std::optional<double> max_seconds) {
     GraphData data;
     data.n_examples = static_cast<int64_t>(node_offsets.shape(0)) - 1;
     require_between("number of graphs", data.n_examples, 0, most_numbers);
@@ -130,6 +130,10 @@ void make_graph(Graph* self, Longs node_offsets, Longs edge_offsets, Ints first,
     require_between("max_iter", max_iter, 1, most_numbers);
     data.inference.method = method_of(inference);
     data.inference.passes.max_iter = max_iter;
+    if (max_seconds) {
+        require_amounts("max_seconds", std::array{*max_seconds});
+        data.inference.passes.max_seconds = *max_seconds;
+    }
     new (self) Graph(data);
 }
 
@@ -141,9 +145,10 @@ void bind_graphs(nb::module_& m) {
              arg("edge_features").noconvert(), arg("n_labels"), arg("candidates").none().noconvert(), arg("pair_rows").none().noconvert(),
              arg("pair_column").none().noconvert(), arg("pair_coefficient").none().noconvert(), arg("n_pair_columns"), arg("types").none().noconvert(),
              arg("n_types"), arg("truth").none().noconvert(), arg("cost").none().noconvert(), arg("node_weight").none().noconvert(), arg("inference"),
-             arg("max_iter"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(),
+             arg("max_iter"), arg("max_seconds").none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>(),
              nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>(), nb::keep_alive<1, 10>(), nb::keep_alive<1, 11>(), nb::keep_alive<1, 13>(),
              nb::keep_alive<1, 15>(), nb::keep_alive<1, 16>(), nb::keep_alive<1, 17>())
+        .def("take_open", &Graph::take_open)
         .def("shortfalls", [](const Graph& self) {
             const auto found = self.shortfalls();
             return to_numpy(std::vector<double>(found.begin(), found.end()));

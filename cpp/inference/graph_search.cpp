@@ -91,7 +91,7 @@ Found GraphSearch::by_expansion(int32_t* labels) {
     const std::vector<int32_t> start = best_unary_labels(shape_, unary_);
     std::copy(start.begin(), start.end(), labels);
     const Expanded found = expand(shape_, unary_, pair_scores(), std::numeric_limits<int64_t>::max(), {labels, static_cast<size_t>(shape_.n_nodes)});
-    // With two labels a move is a cut, and the best.
+    // With two labels, what neither label's move improves is best: scores that like agreement are supermodular.
     return {found.score, has_two_labels_ ? found.score : std::numeric_limits<double>::quiet_NaN(), has_two_labels_};
 }
 

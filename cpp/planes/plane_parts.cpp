@@ -5,6 +5,20 @@
 
 namespace maxmargin {
 
+namespace {
+// Up to so many rows are looked through; among more, a row that is not near the last one is looked up.
+constexpr int32_t few_rows = 128;
+}  // namespace
+
+int32_t RowIndex::find(int64_t row, const std::vector<int64_t>& rows) {
+    if (!slots_) {
+        slots_ = std::make_unique<std::unordered_map<int64_t, int32_t>>(2 * rows.size());
+        for (size_t slot = 0; slot < rows.size(); ++slot) slots_->emplace(rows[slot], static_cast<int32_t>(slot));
+    }
+    const auto found = slots_->find(row);
+    return found == slots_->end() ? -1 : found->second;
+}
+
 int32_t PlaneParts::slot_of(int64_t row) {
     const int32_t slot = find_or_add(row);
     n_used_rows = std::max(n_used_rows, static_cast<size_t>(slot) + 1);
@@ -13,11 +27,14 @@ int32_t PlaneParts::slot_of(int64_t row) {
 
 int32_t PlaneParts::find_or_add(int64_t row) {
     const auto n = static_cast<int32_t>(rows.size());
-    for (int32_t k = 0; k < n && row <= highest_row_; ++k) {
+    for (int32_t k = 0; k < std::min(n, few_rows) && row <= highest_row_; ++k) {
         const int32_t slot = last_slot_ + k < n ? last_slot_ + k : last_slot_ + k - n;
         if (rows[slot] == row) return last_slot_ = slot;
     }
+    if (n > few_rows && row <= highest_row_)
+        if (const int32_t slot = index_.find(row, rows); slot >= 0) return last_slot_ = slot;
     rows.push_back(row);
+    index_.add(row, n);
     highest_row_ = std::max(highest_row_, row);
     return last_slot_ = n;
 }
@@ -28,6 +45,7 @@ void PlaneParts::pop(size_t n_rows) {
     nodes.resize(end.node);
     weights.resize(end.weight);
     if (!keeps_rows) rows.resize(n_rows);
+    index_.clear();
     n_used_rows = std::min(n_used_rows, rows.size());
     last_slot_ = 0;
 }
@@ -49,6 +67,7 @@ void PlaneParts::erase(const std::vector<bool>& drop) {
 
 void PlaneParts::clear() {
     rows.clear();
+    index_.clear();
     nodes.clear();
     weights.clear();
     ends.clear();

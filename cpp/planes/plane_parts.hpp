@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace maxmargin {
@@ -19,6 +21,29 @@ struct NodeTerm {
 struct WeightTerm {
     int64_t weight;
     double coefficient;
+};
+
+// Where rows stand among many. A copy is empty, and made anew when it is needed.
+class RowIndex {
+  public:
+    RowIndex() = default;
+    RowIndex(const RowIndex&) {}
+    RowIndex(RowIndex&&) = default;
+    RowIndex& operator=(const RowIndex&) {
+        slots_.reset();
+        return *this;
+    }
+    RowIndex& operator=(RowIndex&&) = default;
+
+    void clear() { slots_.reset(); }
+    // The slot of a row, or −1.
+    int32_t find(int64_t row, const std::vector<int64_t>& rows);
+    void add(int64_t row, int32_t slot) {
+        if (slots_) slots_->emplace(row, slot);
+    }
+
+  private:
+    std::unique_ptr<std::unordered_map<int64_t, int32_t>> slots_;
 };
 
 struct PlaneParts {
@@ -51,6 +76,7 @@ struct PlaneParts {
   private:
     int32_t find_or_add(int64_t row);
 
+    RowIndex index_;
     int32_t last_slot_ = 0;  // terms of one row mostly follow each other, and rows each other from plane to plane
     int64_t highest_row_ = -1;
 };

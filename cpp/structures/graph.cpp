@@ -93,6 +93,7 @@ void Graph::search_any(int64_t example, PartScores<Scalar> scores, Search kind, 
         throw std::invalid_argument("graph " + std::to_string(example) + ": " + error.what());
     }
     shortfalls_[example] = found.is_exact ? 0.0 : found.bound - found.score;
+    if (!found.is_exact) ++n_open_;
     if (kind == Search::plain) return;
     // Ties with the truth go to the truth: a plane of value 0 is worth nothing.
     const int32_t* truth = data_.truth + nodes(example).begin;
@@ -114,11 +115,13 @@ double Graph::loss(int64_t example, const int32_t* code) const {
     return sum;
 }
 
-void Graph::add_edge(int64_t edge, int32_t a, int32_t b, int n_second, double sign, std::vector<double>& sums) const {
+void Graph::add_edge(int64_t edge, int32_t a, int32_t b, int n_second, double sign, std::vector<double>& sums, std::vector<int64_t>& touched) const {
     const PairPlace place = place_of(edge, a, b, n_second);
     if (place.column < 0) return;
     const double* features = data_.edge_features + place.row * data_.n_edge_features;
-    double* at = sums.data() + first_weight(edge) + place.column;
+    const int64_t first = first_weight(edge) + place.column;
+    if (touched.empty() || touched.back() != first) touched.push_back(first);
+    double* at = sums.data() + first;
     for (int64_t j = 0; j < data_.n_edge_features; ++j) at[j * data_.n_pair_columns] += sign * place.coefficient * features[j];
 }
 
@@ -136,17 +139,26 @@ void Graph::difference(int64_t example, const int32_t* code, Parts& parts) const
             parts.nodes.push_back({i, label, -1});
         }
     }
-    // Many edges share few weights: they are summed first.
-    std::vector<double> sums(n_table(), 0.0);
+    // Many edges share few weights: they are summed first. The sums are 0 again at the end.
+    static thread_local std::vector<double> sums;
+    static thread_local std::vector<int64_t> touched;
+    if (static_cast<int64_t>(sums.size()) < n_table()) sums.resize(n_table(), 0.0);
+    touched.clear();
     for (int64_t e = mine.begin; e < mine.end; ++e) {
         const int32_t first = data_.first[e], second = data_.second[e];
         if (truth[first] == code[first] && truth[second] == code[second]) continue;
         const int n_second = labels_of(own.begin + second);
-        add_edge(e, truth[first], truth[second], n_second, 1.0, sums);
-        add_edge(e, code[first], code[second], n_second, -1.0, sums);
+        add_edge(e, truth[first], truth[second], n_second, 1.0, sums, touched);
+        add_edge(e, code[first], code[second], n_second, -1.0, sums, touched);
     }
-    for (size_t j = 0; j < sums.size(); ++j)
-        if (sums[j] != 0.0) parts.table.push_back({static_cast<int64_t>(j), sums[j]});
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    for (const int64_t first : touched)
+        for (int64_t j = 0; j < data_.n_edge_features; ++j) {
+            double& sum = sums[first + j * data_.n_pair_columns];
+            if (sum != 0.0) parts.table.push_back({first + j * data_.n_pair_columns, sum});
+            sum = 0.0;
+        }
 }
 
 void Graph::k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const {

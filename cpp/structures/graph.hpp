@@ -9,6 +9,7 @@
 // column and a coefficient, so that pairs may share weights: in the Potts model those that agree have column 0, the others none.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -67,6 +68,8 @@ class Graph final : public Structure {
         search_any(example, scores, kind, code);
     }
     std::span<const double> shortfalls() const override { return shortfalls_; }
+    // How many searches since the last call are not known to be exact.
+    int64_t take_open() const { return n_open_.exchange(0); }
     bool is_truth(int64_t example, const int32_t* code) const override;
     double loss(int64_t example, const int32_t* code) const override;
     void difference(int64_t example, const int32_t* code, Parts& parts) const override;
@@ -113,13 +116,14 @@ class Graph final : public Structure {
     void score_pairs(int64_t example, const Scalar* table, GraphSearch& search) const;
     template <class Scalar>
     double pair_score(int64_t edge, PairPlace place, const Scalar* table) const;
-    void add_edge(int64_t edge, int32_t a, int32_t b, int n_second, double sign, std::vector<double>& sums) const;
+    void add_edge(int64_t edge, int32_t a, int32_t b, int n_second, double sign, std::vector<double>& sums, std::vector<int64_t>& touched) const;
 
     GraphData data_;
     bool is_potts_;
     // Searches keep flows and messages. Each example is searched by one thread at a time.
     mutable std::vector<std::unique_ptr<GraphSearch>> searches_;
     mutable std::vector<double> shortfalls_;
+    mutable std::atomic<int64_t> n_open_{0};
 };
 
 }  // namespace maxmargin

@@ -37,12 +37,11 @@ class GraphProblem(LinearProblem):
         self.is_small = False
         self.can_be_inexact = inference not in EXACT_METHODS
         self._graph = graph
-        self._has_bounds = inference != "expansion"
+        self.bounds_misses = inference != "expansion"
 
-    @property
-    def may_fall_short(self) -> bool:
-        """Whether values that searches find may be less than the best ones."""
-        return self.can_be_inexact
+    def has_missed(self) -> bool:
+        """Return whether a search since the last call did not close."""
+        return self.can_be_inexact and self._graph.take_open() > 0
 
     def slacks(self, weights: DenseWeights, ids: IntArray | None = None) -> FloatArray:
         """Return bounds of H_i(w) from above, by one pass: the values themselves where searches are exact."""
@@ -61,7 +60,7 @@ class GraphProblem(LinearProblem):
         """Note that a search of this graph is not known to be exact; warn the first time."""
         if self.is_exact:
             known = (
-                "the primal counts the bound on how much" if self._has_bounds else "and nothing is known of how much"
+                "the primal counts the bound on how much" if self.bounds_misses else "and nothing is known of how much"
             )
             warnings.warn(
                 f"the search in graph {example} may have missed the best labelling; {known}. The dual stays a lower bound.",

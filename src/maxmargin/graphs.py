@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._feature_rows import as_features, check_scale, first_not_finite
@@ -13,6 +14,7 @@ from maxmargin.problem import FloatArray, IntArray
 
 # Nodes and edges have 32-bit numbers in the core.
 _MOST_NUMBERS = 2**31 - 1
+_MOST_TYPES = 10_000
 
 
 class Graph:
@@ -21,7 +23,7 @@ class Graph:
     Parameters
     ----------
     node_features : array of shape (n_nodes, n_features)
-        A row of features for each node.
+        A row of features for each node; sparse ones are written out.
     edges : array of int of shape (n_edges, 2)
         The two nodes of each edge, counted from 0. Where labels of an edge's ends are told apart (``edges="full"`` of
         :class:`GraphSVM`), the first comes first. Several edges may join the same nodes; none joins a node to itself.
@@ -206,7 +208,7 @@ class Graph:
         loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
         if len(loops):
             raise ValueError(f"edges[{loops[0]}] joins node {pairs[loops[0], 0]} to itself; expected two nodes.")
-        self.edges: NDArray[np.int32] = np.ascontiguousarray(pairs, dtype=np.int32)
+        self.edges: NDArray[np.int32] = _frozen(pairs.astype(np.int32))
         self.edge_types: NDArray[np.int32] | None = None
         if edge_types is not None:
             types = np.asarray(edge_types)
@@ -214,9 +216,11 @@ class Graph:
                 raise ValueError(
                     f"edge_types has shape {types.shape} and type {types.dtype}; expected a number per edge."
                 )
-            if types.size and (types.min() < 0 or types.max() > _MOST_NUMBERS):
-                raise ValueError("edge_types must be numbers ≥ 0.")
-            self.edge_types = types.astype(np.int32)
+            if types.size and (types.min() < 0 or types.max() >= _MOST_TYPES):
+                raise ValueError(
+                    f"edge_types must be numbers from 0 to {_MOST_TYPES - 1}: every type has weights of its own."
+                )
+            self.edge_types = _frozen(types.astype(np.int32))
 
 
 class Graphs:
@@ -234,6 +238,7 @@ class Graphs:
         self.graphs = list(graphs)
         if not self.graphs:
             raise ValueError("X is empty: at least one graph is needed.")
+        self.n_edge_features = 0  # 0 where no graph has edges
         for i, graph in enumerate(self.graphs):
             if not isinstance(graph, Graph):
                 raise TypeError(f"X[{i}] is of type {type(graph).__name__}; expected a maxmargin.Graph.")
@@ -250,11 +255,14 @@ class Graphs:
                 f"X[{i}] has {graph.rows.shape[1]} features of nodes, but X[0] has {first.rows.shape[1]}: all graphs need the "
                 "same."
             )
-        if graph.n_edges and self.n_edge_features not in (graph.edge_rows.shape[1], 0):
+        if graph.n_edges == 0:
+            return
+        if self.n_edge_features not in (graph.edge_rows.shape[1], 0):
             raise ValueError(
                 f"X[{i}] has {graph.edge_rows.shape[1]} features of edges, but others have {self.n_edge_features}: all graphs "
                 "need the same."
             )
+        self.n_edge_features = graph.edge_rows.shape[1]
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -271,11 +279,6 @@ class Graphs:
     def has_candidates(self) -> bool:
         """Whether nodes have candidates of their own."""
         return self.graphs[0].candidate_counts is not None
-
-    @property
-    def n_edge_features(self) -> int:
-        """How many features edges have; 0 where there are none."""
-        return next((graph.edge_rows.shape[1] for graph in self.graphs if graph.n_edges), 0)
 
     @property
     def n_edge_types(self) -> int:
@@ -335,8 +338,10 @@ def _checked_features(given: Any, name: str) -> Any:
     rows = as_features(given, name)
     if rows.shape[0] == 0:
         raise ValueError(f"{name} has no rows: a graph needs at least one node, and a node at least one candidate.")
-    if not isinstance(rows, np.ndarray):
+    is_sparse: bool = sp.issparse(rows)
+    if is_sparse:
         rows = rows.toarray()
+    rows = _frozen(rows)
     found = first_not_finite(rows)
     if found is not None:
         raise ValueError(f"{name} holds {found[1]} in row {found[0]}: features must be finite.")
@@ -345,15 +350,26 @@ def _checked_features(given: Any, name: str) -> Any:
 
 
 def _checked_edge_features(given: ArrayLike, n_rows: int, name: str) -> FloatArray:
-    rows = np.asarray(given, dtype=np.float64)
+    is_sparse: bool = sp.issparse(given)
+    matrix: Any = given
+    rows = np.asarray(matrix.toarray() if is_sparse else matrix, dtype=np.float64)
     if rows.ndim == 1:
         rows = rows[:, None]
     if rows.ndim != 2 or len(rows) != n_rows:
         raise ValueError(f"{name} has shape {rows.shape}; expected {n_rows} rows, one for each edge.")
+    if n_rows and rows.shape[1] == 0:
+        raise ValueError(f"{name} has no columns: leave it out for edges that all count the same.")
     if not np.all(np.isfinite(rows)):
         raise ValueError(f"{name} must hold finite numbers.")
     check_scale(rows)
-    return np.ascontiguousarray(rows)
+    return _frozen(rows)
+
+
+def _frozen(values: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy that nobody changes after it was checked."""
+    copied = np.array(values, order="C")
+    copied.flags.writeable = False
+    return copied
 
 
 def _checked_weights(given: ArrayLike | None, n_nodes: int) -> FloatArray | None:
@@ -362,4 +378,4 @@ def _checked_weights(given: ArrayLike | None, n_nodes: int) -> FloatArray | None
     weights = np.asarray(given, dtype=np.float64)
     if weights.shape != (n_nodes,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError(f"node_weights has shape {weights.shape}; expected {n_nodes} finite numbers ≥ 0.")
-    return weights
+    return _frozen(weights)

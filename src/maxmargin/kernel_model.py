@@ -47,7 +47,7 @@ class KernelModel(Model):
     ----------
     kernel : Kernel or LowRank
         The kernel of two points. A :class:`LowRank` one makes points vectors, so that every solver runs; with an exact one
-        ``"one-slack"``, ``"line-search"`` and ``"sampled-cuts"`` do.
+        ``"one-slack"`` and ``"sampled-cuts"`` do.
     n_columns : int
         How many columns there are.
     n_features : int
@@ -123,10 +123,16 @@ class KernelModel(Model):
     ) -> PythonProblem:
         """Return the training problem of this model on these data, after :meth:`initialize`; see :meth:`Model.bind`."""
         self._check_complete()
-        kernel = self._checked_kernel()
+        is_low_rank = isinstance(self._checked_kernel(), LowRank)
         weights = checked_examples(X, Y, sample_weight)
         self._check_rescaling(rescaling)
         self.initialize(X, Y)
+        kernel = self._checked_kernel()
+        if isinstance(kernel, LowRank) != is_low_rank:
+            raise ValueError(
+                f"{type(self).__name__}.initialize made an exact kernel a low-rank one, or the reverse: solvers are chosen by that "
+                "before it is called. Set kernel in __init__ or in the class."
+            )
         self._check_columns()
         self.n_features = self._checked_n_features()
         if len(self._nonnegative_ids()):

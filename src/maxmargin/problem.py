@@ -49,11 +49,17 @@ class Problem(ABC):
     has_vectors : bool
         Whether planes are vectors of n_weights numbers whose products are those of the feature space. Where they are not, w
         is known by its scores, and only cuts have products.
+    bounds_misses : bool
+        Whether searches that may miss the best output say by how much at most.
+    starts_processes : bool
+        Whether searches may run in processes of their own.
     depends_on_all : bool
         Whether what a weight stands for depends on all examples, so that more of them make it another problem.
     """
 
     space: _core.PlaneSpace
+    bounds_misses = False
+    starts_processes = False
     cheap_oracle = False
     can_be_inexact = False
     planes_are_outputs = False
@@ -93,9 +99,8 @@ class Problem(ABC):
     # A search written in Python takes some hundred microseconds at least.
     _ROWS_PER_SEARCH = 500.0
 
-    @property
-    def may_fall_short(self) -> bool:
-        """Whether values that searches find may be less than the best ones, by what :meth:`slacks` makes up for."""
+    def has_missed(self) -> bool:
+        """Return whether a search since the last call may have missed the best output, by what :meth:`slacks` makes up for."""
         return False
 
     @property

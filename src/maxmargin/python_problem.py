@@ -45,6 +45,7 @@ class PythonProblem(Problem):
 
     can_be_inexact = True
     always_precise = True
+    starts_processes = True
 
     def __init__(
         self,

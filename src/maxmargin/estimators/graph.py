@@ -57,6 +57,8 @@ class GraphSVM(MaxMarginEstimator):
         How labellings are searched for; see :class:`maxmargin.models.Pairwise`.
     max_passes : int, default 300
         Most iterations of TRW-S in one search.
+    max_search_time : float or None, default None
+        Most seconds of TRW-S in one search, after at least one iteration; with a limit, results depend on the machine.
     solver : str, default "auto"
         The algorithm; see :func:`maxmargin.train`.
     tol : float, default 1e-3
@@ -131,6 +133,7 @@ class GraphSVM(MaxMarginEstimator):
         nonnegative: Any = None,
         inference: str = "auto",
         max_passes: int = 300,
+        max_search_time: float | None = None,
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int | None = 10_000,
@@ -160,6 +163,7 @@ class GraphSVM(MaxMarginEstimator):
         self.nonnegative = nonnegative
         self.inference = inference
         self.max_passes = max_passes
+        self.max_search_time = max_search_time
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Train on graphs and the labels of their nodes.
@@ -183,16 +187,22 @@ class GraphSVM(MaxMarginEstimator):
         self._check_parameters(Pairwise.abilities)
         data = Graphs(X)
         classes: NDArray[Any] | None = None
+        codes: NDArray[Any]
         if data.has_candidates:
+            if self.cost is not None and not (isinstance(self.cost, str) and self.cost == "hamming"):
+                raise ValueError(
+                    f"cost is for labels that all nodes share; with candidates it must be None or 'hamming', found {self.cost!r}."
+                )
             codes = _candidate_numbers(y, data)
         else:
             classes, codes = encode_labels(_flat(y, data), data)
         model = Pairwise(
             None if classes is None else len(classes),
             edges=self.edges,
-            cost=self.cost if classes is None else loss_table(self.cost, "hamming", classes),
+            cost=None if classes is None else loss_table(self.cost, "hamming", classes),
             inference=self.inference,
             max_passes=self.max_passes,
+            max_search_time=self.max_search_time,
             n_edge_types=data.n_edge_types,
             nonnegative=self._nonnegative_blocks(),
         )
@@ -220,6 +230,7 @@ class GraphSVM(MaxMarginEstimator):
             edges=model.edges,
             inference=model.inference,
             max_passes=model.max_passes,
+            max_search_time=model.max_search_time,
             n_edge_types=model.n_edge_types,
         )
         fitted.n_features, fitted.n_edge_features = n_features, model.n_edge_features
@@ -262,8 +273,9 @@ class GraphSVM(MaxMarginEstimator):
     def predict_diverse(self, X: Any, m: int, strength: float = 1.0) -> list[list[tuple[NDArray[Any], float]]]:
         """Return m good labellings of each graph that differ from each other, with their scores.
 
-        The first is the prediction. For each of the others, labels that those before it have score less by ``strength`` times
-        the weight of their node (Batra et al. 2012): a large strength buys difference with score.
+        The first is the best one. For each of the others, labels that those before it have score less by ``strength`` times the
+        weight of their node (Batra et al. 2012): a large strength buys difference with score. Forests and small graphs are
+        searched exactly, others by TRW-S, which may miss the best.
 
         Parameters
         ----------
@@ -307,6 +319,8 @@ class GraphSVM(MaxMarginEstimator):
         of_graphs = check_sample_weight(sample_weight, len(data))
         if of_graphs is not None:
             weights = weights * np.repeat(of_graphs, data.lengths)
+        if not weights.any():
+            raise ValueError("all nodes of X have weight 0: there is no share of them that is right.")
         return float(np.average([a == b for a, b in zip(truth, predicted, strict=True)], weights=weights))
 
     def _labels(self, codes: NDArray[np.int32]) -> NDArray[Any]:
@@ -338,6 +352,7 @@ class GraphSVM(MaxMarginEstimator):
             "edges": self._model.edges,
             "inference": self._model.inference,
             "max_passes": self._model.max_passes,
+            "max_search_time": self._model.max_search_time,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -350,6 +365,7 @@ class GraphSVM(MaxMarginEstimator):
             edges=state["edges"],
             inference=state["inference"],
             max_passes=state["max_passes"],
+            max_search_time=state["max_search_time"],
             n_edge_types=max(edge_coef.shape[0], 1),
         )
         model.n_features, model.n_edge_features = coef.shape[1], edge_coef.shape[1]
@@ -386,11 +402,11 @@ def _flat(y: Any, data: Graphs) -> list[Hashable]:
     return flat
 
 
-def _candidate_numbers(y: Any, data: Graphs) -> NDArray[np.int32]:
+def _candidate_numbers(y: Any, data: Graphs) -> NDArray[np.integer[Any]]:
     """Return the numbers of candidates; the model checks that they exist."""
     numbers = np.asarray(_flat(y, data))
     if not np.issubdtype(numbers.dtype, np.integer):
         raise ValueError(
             f"y holds labels of type {numbers.dtype}; with candidates, expected the number of one for each node."
         )
-    return numbers.astype(np.int32)
+    return numbers

@@ -185,6 +185,8 @@ class StructuralSVM(KernelEstimator, MaxMarginEstimator):
         self
         """
         check_model(self.model)
+        if isinstance(self.model, KernelModel):
+            raise ValueError("partial_fit has no kernel: the basis of a KernelModel is chosen from all examples.")
         solver = self._check_parameters(self.model.abilities)
         is_first = self._stream is None
         model = copy.deepcopy(self.model) if is_first else self.model_

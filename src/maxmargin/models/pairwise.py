@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
 from maxmargin._feature_rows import core_features
-from maxmargin._parameters import is_integer
+from maxmargin._parameters import is_integer, is_number
 from maxmargin.graph_problem import GraphProblem
 from maxmargin.graphs import Graphs
 from maxmargin.models._linear import (
@@ -53,6 +53,8 @@ class Pairwise(LinearModel):
         like agreement, enumeration for small graphs and else TRW-S, whose bound tells how much it may have missed.
     max_passes : int, default 300
         Most iterations of TRW-S in one search.
+    max_search_time : float or None, default None
+        Most seconds of TRW-S in one search, after at least one iteration; with a limit, results depend on the machine.
     n_edge_types : int, default 1
         How many types of edges there are, each with weights of its own.
     nonnegative : mapping, optional
@@ -83,6 +85,7 @@ class Pairwise(LinearModel):
         cost: ArrayLike | None = None,
         inference: str = "auto",
         max_passes: int = 300,
+        max_search_time: float | None = None,
         n_edge_types: int = 1,
         nonnegative: Mapping[str, ArrayLike] | None = None,
     ) -> None:
@@ -99,7 +102,10 @@ class Pairwise(LinearModel):
         self.edges = edges
         self.cost = cost
         self.inference = inference
+        if max_search_time is not None and not (is_number(max_search_time) and max_search_time > 0):
+            raise ValueError(f"max_search_time must be a positive number or None, found {max_search_time!r}.")
         self.max_passes = int(max_passes)
+        self.max_search_time = None if max_search_time is None else float(max_search_time)
         self.n_edge_types = int(n_edge_types)
         self.n_edge_features = 0
 
@@ -208,6 +214,7 @@ class Pairwise(LinearModel):
             node_weight,
             self.inference,
             self.max_passes,
+            self.max_search_time,
         )
 
     def _pair_columns(self) -> tuple[NDArray[np.int32], FloatArray]:

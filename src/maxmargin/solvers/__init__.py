@@ -124,17 +124,17 @@ def settle_solver(
 
 _NO_VECTORS = (
     "solver '{name}' needs features as vectors, which this kernel does not have; with it there is {able} for this loss. "
-    "('block-dual' takes kernels that are named, of rows with one label.) With kernel_approximation='low-rank' all solvers run, "
-    "and as many components as rows make it exact; a precomputed kernel cannot be approximated."
+    "('block-dual' takes kernels that are named, of rows with one label.) With kernel_approximation='low-rank', LowRank in models, "
+    "all solvers run, and as many components as rows make it exact; a precomputed kernel cannot be approximated."
 )
 _DESCRIPTIONS = {
     "max_oracle": "a model with loss_augmented_argmax(x, y, w), or outputs(x) to enumerate",
     "slack_oracle": (
-        "a model with slack_rescaled_argmax(x, y, w), or outputs(x) to enumerate; every solver runs this model with "
-        "rescaling='margin' if it has loss_augmented_argmax"
+        "a model with a search for it: your own slack_rescaled_argmax(x, y, w), or outputs(x) to enumerate; graphs have none. "
+        "Every solver runs this model with rescaling='margin' if it has loss_augmented_argmax"
     ),
     "kernel": (
-        "a built-in model with an exact kernel, as in Binary(kernel=Kernel('rbf')): it saves kernel values, and without a "
+        "a model with an exact kernel, as Binary(kernel=Kernel('rbf')) or a KernelModel: it saves kernel values, and without a "
         "kernel, or with a low-rank one, there are none to save; use another solver"
     ),
     "m_best": "for k_best > 1 a model with m_best(x, w, m), or outputs(x) to enumerate",

@@ -77,7 +77,7 @@ def choose_by_problem(
         return _with_defaults(Choice("one-slack", reason, {}))
     if not problem.has_vectors:
         return _with_kernel(choice, problem, loss)
-    if problem.can_be_inexact and problem.n_jobs > 1:
+    if problem.starts_processes and problem.n_jobs > 1:
         # A model in Python: processes would be started for the probe, outside of what Ctrl-C ends in good order.
         return choice
     start = time.perf_counter()

@@ -248,11 +248,13 @@ class _Best:
         if estimate is None:
             self.verify(task)
         else:
-            self.primal, self.interval = estimate
+            # No estimate can be below what the dual proves.
+            self.primal = max(estimate.value, self.dual)
+            self.interval = max(estimate.interval[0], self.dual), max(estimate.interval[1], self.dual)
 
     def verify(self, task: Task) -> None:
         """Replace a primal whose planes were found in float32 by the exact one."""
-        if self.has_primal and (not self.is_precise or self.primal == np.inf or task.problem.may_fall_short):
+        if self.has_primal and (not self.is_precise or self.primal == np.inf):
             self.primal = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
         self.is_precise = True
 
@@ -277,7 +279,7 @@ class _Best:
 
     def certificate(self, problem: Problem, message: str) -> Certificate:
         return Certificate(
-            primal=float(self.primal) if self.has_primal else None,
+            primal=float(self.primal) if self.has_primal and np.isfinite(self.primal) else None,
             dual=float(self.dual) if np.isfinite(self.dual) else None,
             oracle_calls=problem.oracle_calls,
             exact=problem.is_exact and self.is_precise,
@@ -286,6 +288,30 @@ class _Best:
             oracle_exact=problem.is_exact,
             primal_interval=self.interval,
         )
+
+
+# A gap that did not fall by this share in so many evaluations of the primal has stalled.
+_FALL, _LONG = 0.02, 50
+
+
+@dataclass
+class _Stall:
+    """Since when the gap has not become smaller."""
+
+    gap: float = np.inf
+    n_in_vain: int = 0
+
+    def look_at(self, gap: float, iterate: Iterate) -> None:
+        if iterate.primal is None or not np.isfinite(gap):
+            return
+        if gap < (1.0 - _FALL) * self.gap:
+            self.gap, self.n_in_vain = gap, 0
+        else:
+            self.n_in_vain += 1
+
+    @property
+    def is_long(self) -> bool:
+        return self.n_in_vain >= _LONG
 
 
 def run(
@@ -308,11 +334,16 @@ def run(
     start = time.perf_counter()
     best = _Best(problem.zero_weights(), has_primal=bool(solver.losses))
     history: list[Record] = []
+    stall = _Stall()
     message = ""
     try:
         for iterate in solver.resume(task) if resumes else solver.iterate(task, planes):
             iterate.is_precise = iterate.is_precise or problem.always_precise
+            if problem.has_missed() and iterate.primal is not None and iterate.weights is not None:
+                # The values that searches found may be too low; the primal that counts their bounds is not.
+                iterate.primal = problem.primal(iterate.weights, task.C, squared=task.loss == "squared_hinge")
             best.update(iterate)
+            stall.look_at(best.gap, iterate)
             seconds = time.perf_counter() - start
             history.append(best.record(iterate, len(history) + 1, seconds, problem.oracle_calls))
             if verbose > 1 or (verbose == 1 and (iterate.primal is not None or not solver.has_dual)):
@@ -325,12 +356,13 @@ def run(
             if best.meets_rule(iterate, solver, task):
                 if solver.has_dual:
                     best.verify(task)
-                # What searches leave open does not close with more iterations.
-                is_open = problem.may_fall_short and not problem.is_exact
-                if is_open or best.meets_rule(iterate, solver, task):
+                if best.meets_rule(iterate, solver, task):
                     message = _RULE_MET
                     break
                 solver.demand_precision()
+            if stall.is_long and problem.bounds_misses and not problem.is_exact:
+                message = "the gap no longer closes, for what searches leave open"
+                break
             if max_iter is not None and len(history) >= max_iter:
                 message = f"max_iter={max_iter} was reached"
                 break
