@@ -7,6 +7,7 @@
 
 from maxmargin.datasets.adult_binary import SparseTable, SparseTableData, load_adult_binary
 from maxmargin.datasets.generated import make_checkers
+from maxmargin.datasets.proteins import Protein, load_side_chains
 from maxmargin.datasets.tables import (
     OcrData,
     RecordData,
@@ -29,6 +30,7 @@ from maxmargin.datasets.tagging import (
 
 __all__ = [
     "OcrData",
+    "Protein",
     "RecordData",
     "Records",
     "SparseTable",
@@ -44,6 +46,7 @@ __all__ = [
     "load_ewt_sample",
     "load_jnlpba",
     "load_ocr_letters",
+    "load_side_chains",
     "load_ud_english_ewt",
     "load_wnut17",
     "make_checkers",

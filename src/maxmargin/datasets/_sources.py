@@ -80,6 +80,7 @@ SOURCES = {
         home="https://archive.ics.uci.edu/dataset/2/adult",
         files={"train": "adult.data", "test": "adult.test"},
     ),
+    "sidechain_caspfm56": Source(home="https://predictioncenter.org/", files={"all": "caspfm56_pdb.tar"}),
 }
 
 
