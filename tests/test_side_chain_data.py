@@ -1,15 +1,12 @@
-"""Side-chain data: the PDB reader, turned side chains, energies, and graphs whose shapes fit together."""
+"""Side chains: turned about their bonds, their energies, and graphs whose shapes fit together."""
 
-import io
-import os
 import sys
-import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from protein_files import atom_line, structures
 
-from maxmargin import datasets
 from maxmargin.datasets._pdb import read_pdb
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "side_chains"))
@@ -17,164 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "side_chains"))
 import chemistry
 import energies
 import instances
+import learn_energies
 import rotamers
-
-
-def atom_line(name, residue="SER", number=1, xyz=(1.0, 2.0, 3.0), *, location=" ", code=" ", occupancy=1.0, element=""):
-    shown = f" {name:<3}" if len(name) < 4 else name
-    x, y, z = xyz
-    return (
-        f"ATOM      1 {shown}{location}{residue} A{number:>4}{code}   {x:8.3f}{y:8.3f}{z:8.3f}{occupancy:6.2f} 20.00"
-        f"          {element:>2}"
-    )
-
-
-# --- The reader ---
-
-
-def test_columns_are_read_where_the_format_has_them():
-    protein = read_pdb([atom_line("CG2", "THR", -12, (-1.5, 100.25, 0.125), code="B", element="C")], "x")
-    assert (protein.name, len(protein), protein.n_residues) == ("x", 1, 1)
-    assert (protein.chain[0], protein.residue_number[0], protein.insertion_code[0]) == ("A", -12, "B")
-    assert (protein.residue_name[0], protein.atom_name[0], protein.element[0]) == ("THR", "CG2", "C")
-    assert protein.coordinates.tolist() == [[-1.5, 100.25, 0.125]]
-
-
-def test_one_alternative_location_is_kept_for_the_whole_residue():
-    lines = [
-        atom_line("CA", xyz=(0, 0, 0)),
-        atom_line("CB", xyz=(1, 0, 0), location="A", occupancy=0.6),
-        atom_line("CB", xyz=(2, 0, 0), location="B", occupancy=0.4),
-        atom_line("OG", xyz=(3, 0, 0), location="A", occupancy=0.3),
-        atom_line("OG", xyz=(4, 0, 0), location="B", occupancy=0.7),
-    ]
-    # B has 1.1 in all, A 0.9, although A has the larger share of CB.
-    assert read_pdb(lines, "x").coordinates[:, 0].tolist() == [0, 2, 4]
-    lines[4] = atom_line("OG", xyz=(4, 0, 0), location="B", occupancy=0.5)
-    assert read_pdb(lines, "x").coordinates[:, 0].tolist() == [0, 1, 3]
-
-
-def test_alternative_locations_may_be_different_residues():
-    lines = [atom_line("CA", "SER", location="A", occupancy=0.4), atom_line("CA", "THR", location="B", occupancy=0.6)]
-    assert read_pdb(lines, "x").residue_name.tolist() == ["THR"]
-
-
-def test_insertion_codes_and_ter_begin_residues():
-    lines = [atom_line("N"), atom_line("CA"), atom_line("N", code="A"), "TER", atom_line("N")]
-    protein = read_pdb(lines, "x")
-    assert protein.residue_starts.tolist() == [0, 2, 3, 4]
-    assert protein.insertion_code.tolist() == ["", "", "A", ""]
-
-
-def test_only_the_first_model_and_no_hetero_atoms_are_read():
-    lines = [
-        "MODEL        1",
-        atom_line("N"),
-        atom_line("CA").replace("ATOM  ", "HETATM"),
-        "ENDMDL",
-        atom_line("N", xyz=(9, 9, 9)),
-    ]
-    assert read_pdb(lines, "x").coordinates.tolist() == [[1, 2, 3]]
-
-
-def test_short_records_have_occupancy_one_and_their_element_from_the_name():
-    names = ["CA", "HD11", "1HB", "QB", "SD", "OXT"]
-    protein = read_pdb([atom_line(name)[:54].replace(" 1HB", "1HB ") + "\r\n" for name in names], "x")
-    assert protein.atom_name.tolist() == names
-    assert protein.element.tolist() == ["C", "H", "H", "", "S", "O"]
-    calcium = atom_line("CA").replace(" CA ", "CA  ")
-    assert read_pdb([calcium], "x").element.tolist() == ["Ca"]
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ([], "file.pdb: found no ATOM record"),
-        (["REMARK"], "file.pdb: found no ATOM record"),
-        ([atom_line("N")[:53]], "file.pdb:1: found an ATOM record of 53 characters, expected at least 54"),
-        ([atom_line("N")[:30] + atom_line("N")[31:]], "file.pdb:1: found x = '  1.000 ', expected a number with"),
-        (
-            [atom_line("N").replace("   1.000", "     nan")],
-            "found x = '     nan', expected a number with three decimals that fills columns 31-38",
-        ),
-        ([atom_line("N").replace("   2.000", "   2_000")], "found y = '   2_000'"),
-        ([atom_line("N").replace("   3.000", "        ")], "found z = '        '"),
-        ([atom_line("N").replace("  1.00 ", "  full ")], "found occupancy 'full'"),
-        ([atom_line("N"), atom_line("N").replace("A   1", "A A000")], "file.pdb:2: found residue number 'A00"),
-        ([atom_line("N").replace("SER", "   ")], "found no atom name in columns 13-16 or no residue name"),
-        ([atom_line("N"), atom_line("N")], r"file.pdb:2: found atom N of residue SER 1 again \(first at file.pdb:1\)"),
-        ([atom_line("N"), atom_line("CA", "THR")], "file.pdb:2: found THR in residue 1, which began as SER"),
-    ],
-)
-def test_malformed_records_are_named(lines, message):
-    with pytest.raises(ValueError, match=message):
-        read_pdb(lines, "x", "file.pdb")
-
-
-def put_archive(folder, monkeypatch, files):
-    path = folder / "sidechain_caspfm56" / "caspfm56_pdb.tar.gz"
-    path.parent.mkdir()
-    with tarfile.open(path, "w:gz") as archive:
-        for name, text in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(text)
-            archive.addfile(member, io.BytesIO(text.encode()))
-    monkeypatch.setenv("MAXMARGIN_DATA", str(folder))
-    return path
-
-
-def test_archive_gives_proteins_sorted_by_name(tmp_path, monkeypatch):
-    text = atom_line("N") + "\r\nEND\n"
-    put_archive(tmp_path, monkeypatch, {"set/b.pdb": text, "set/a.pdb": text, "set/README": "…"})
-    assert [protein.name for protein in datasets.load_side_chains()] == ["a", "b"]
-
-
-def test_malformed_member_is_named_with_its_line(tmp_path, monkeypatch):
-    put_archive(tmp_path, monkeypatch, {"set/b.pdb": "REMARK\nATOM  \n"})
-    with pytest.raises(ValueError, match=r"caspfm56_pdb.tar.gz/set/b.pdb:2: found an ATOM record of 6 characters"):
-        datasets.load_side_chains()
-
-
-def test_archive_without_structures_or_cut_short_is_refused(tmp_path, monkeypatch):
-    path = put_archive(tmp_path, monkeypatch, {"README": "…"})
-    with pytest.raises(ValueError, match="found no file ending in"):
-        datasets.load_side_chains()
-    path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(ValueError, match="found a damaged archive"):
-        datasets.load_side_chains()
-    path.write_bytes(b"not an archive")
-    with pytest.raises(ValueError, match="found a damaged archive"):
-        datasets.load_side_chains()
-
-
-@pytest.fixture(scope="module")
-def proteins():
-    folder = os.environ.get("MAXMARGIN_DATA")
-    if not folder or not (Path(folder) / "sidechain_caspfm56").is_dir():
-        pytest.skip("needs the structures: set MAXMARGIN_DATA to the folder of the corpora")
-    return datasets.load_side_chains()
-
-
-@pytest.mark.data
-def test_structures_have_their_published_size(proteins):
-    assert (len(proteins), sum(protein.n_residues for protein in proteins)) == (56, 8100)
-
-
-@pytest.mark.data
-def test_reader_agrees_with_gemmi(proteins):
-    gemmi = pytest.importorskip("gemmi", reason="the reference reader is not installed")
-    path = Path(os.environ["MAXMARGIN_DATA"]) / "sidechain_caspfm56" / "caspfm56_pdb.tar.gz"
-    with tarfile.open(path) as archive:
-        for protein in proteins:
-            text = archive.extractfile(f"caspfm56/{protein.name}.pdb").read().decode("latin-1")
-            atoms = [(r, a) for chain in gemmi.read_pdb_string(text)[0] for r in chain for a in r]
-            assert protein.atom_name.tolist() == [a.name for _, a in atoms]
-            assert protein.residue_name.tolist() == [r.name for r, _ in atoms]
-            assert protein.residue_number.tolist() == [r.seqid.num for r, _ in atoms]
-            # gemmi calls the unknown element X.
-            assert protein.element.tolist() == [a.element.name.replace("X", "") for _, a in atoms]
-            assert protein.coordinates == pytest.approx(np.array([a.pos.tolist() for _, a in atoms]), abs=1e-6)
-
 
 # --- Rotamers ---
 
@@ -224,7 +65,8 @@ def test_turning_sets_the_angles_and_keeps_lengths_and_bond_angles(name):
 
 
 @pytest.mark.data
-def test_native_side_chains_are_rebuilt(proteins):
+def test_native_side_chains_are_rebuilt():
+    proteins = structures()
     for residue in rotamers.residues_of(proteins[0]):
         if residue.is_flexible:
             [side] = rotamers.build(residue, rotamers.native_angles(residue)[None])
@@ -492,6 +334,39 @@ def test_backbone_term_leaves_out_bonded_atoms_and_counts_the_others():
     assert instances.make_instance("x", residues, learned).candidate_features[0][:, 2] != pytest.approx(alone, abs=1e-2)
 
 
+def energy(instance, labels, node_weights, pair_weights):
+    alone = sum(f[label] @ node_weights for f, label in zip(instance.candidate_features, labels, strict=True))
+    pairs = zip(instance.edges, instance.pair_features, strict=True)
+    return alone + sum(f[labels[first], labels[second]] @ pair_weights for (first, second), f in pairs)
+
+
+def test_decoded_labels_cannot_be_improved_one_by_one(instance):
+    weights = np.ones(3), np.ones(5)
+    labels = learn_energies.decode(instance, *weights)
+    least = energy(instance, labels, *weights)
+    assert least <= energy(instance, instance.truth, *weights) + 1e-6
+    for node, features in enumerate(instance.candidate_features):
+        for label in range(len(features)):
+            changed = labels.copy()
+            changed[node] = label
+            assert energy(instance, changed, *weights) >= least - 1e-4
+
+
+def test_accuracies_count_angles_and_candidates(instance):
+    chi1, chi12, right = learn_energies.accuracies([instance], [instance.truth])
+    assert right == 1
+    labels = instance.truth.copy()
+    # Serine has one angle; its other candidates are 120° away.
+    serine = instance.residue_names.index("SER")
+    labels[serine] = (labels[serine] + 1) % 3
+    near = rotamers.is_within(
+        "SER", instance.candidate_angles[serine][instance.truth[serine]], instance.native_angles[serine]
+    )
+    worse = learn_energies.accuracies([instance], [labels])
+    n_nodes = len(labels)
+    assert worse == pytest.approx((chi1 - near[0] / n_nodes, chi12, 1 - 1 / n_nodes))
+
+
 def test_instances_survive_their_file(instance, tmp_path):
     instances.save_instance(tmp_path / "x.npz", instance)
     again = instances.load_instance(tmp_path / "x.npz")
@@ -505,14 +380,16 @@ def test_instances_survive_their_file(instance, tmp_path):
 
 
 @pytest.mark.data
-def test_domains_of_a_target_stay_together(proteins):
+def test_domains_of_a_target_stay_together():
+    proteins = structures()
     train, test = instances.split_by_target(proteins)
     assert (len(train), len(test)) == (39, 17)
     assert not {p.name.split("-")[0] for p in train} & {p.name.split("-")[0] for p in test}
 
 
 @pytest.mark.data
-def test_kept_instances_are_taken_again(proteins, tmp_path, monkeypatch):
+def test_kept_instances_are_taken_again(tmp_path, monkeypatch):
+    proteins = structures()
     small = sorted(proteins, key=len)[:2]
     made = instances.make_instances(small[:1], small[1:], folder=tmp_path)
     monkeypatch.setattr(instances, "make_instance", None)
@@ -523,7 +400,8 @@ def test_kept_instances_are_taken_again(proteins, tmp_path, monkeypatch):
 
 
 @pytest.mark.data
-def test_energies_of_a_protein_prefer_its_native_shape(proteins):
+def test_energies_of_a_protein_prefer_its_native_shape():
+    proteins = structures()
     residues = rotamers.residues_of(min(proteins, key=len))
     made = instances.make_instance("x", residues, rotamers.learn_rotamers([residues]))
     wrong = [

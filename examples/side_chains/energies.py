@@ -23,8 +23,9 @@ Of one candidate alone:
 * backbone     the sum of the five terms above over the candidate's atoms and all fixed ones (backbone, CB, residues without
   candidates) that are at least four bonds away, its repulsion capped by `FIXED_CAP`.
 
-Energies are in kcal/mol, that of the rotamer in units of kT; all are of order 1 where two side chains touch.  Radii and caps
-were chosen on the training proteins of `learn_energies.py`, the other constants are the published ones.
+Energies are in kcal/mol, that of the rotamer in units of kT; all are of order 1 where two side chains touch.  `SOFTENING` and
+the caps were found by a few trials, and accuracy changes little around them; the charges are described in `chemistry`; the other
+constants are the published ones.
 """
 
 from dataclasses import dataclass

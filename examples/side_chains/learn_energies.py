@@ -1,7 +1,8 @@
 """Learns the weights of eight energy terms that predict protein side chains, and compares them with unlearned ones.
 
-MAXMARGIN_DATA=… python examples/side_chains/learn_energies.py                 trains on two thirds of the proteins
-MAXMARGIN_DATA=… python examples/side_chains/learn_energies.py --only-baselines     about two minutes
+MAXMARGIN_DATA=… python examples/side_chains/learn_energies.py                       about three minutes
+MAXMARGIN_DATA=… python examples/side_chains/learn_energies.py --only-baselines      about one
+MAXMARGIN_DATA=… python examples/side_chains/learn_energies.py --cache energies      keeps the energies for the next run
 
 Given the backbone of a protein, the shape of every side chain is chosen from a few rotamers so that the energy
 Σ_e w_e E_e is least (Yanover, Schueler-Furman and Weiss 2008).  `mm.GraphSVM` learns weights w ≥ 0 under which native shapes
@@ -96,7 +97,7 @@ def show_baselines(test):
     show("rotamer preference alone", test, [decode(x, rotamer_only, nothing) for x in test])
     show("all terms that look at one side chain", test, [decode(x, ones[0], nothing) for x in test])
     show("all terms, every weight 1", test, [decode(x, *ones) for x in test])
-    show("the right candidates (not possible to beat)", test, [x.truth for x in test])
+    show("the right candidates: no weights do better", test, [x.truth for x in test])
 
 
 def learn(train, test, C, jobs):
