@@ -130,8 +130,8 @@ class KernelModel(Model):
         kernel = self._checked_kernel()
         if isinstance(kernel, LowRank) != is_low_rank:
             raise ValueError(
-                f"{type(self).__name__}.initialize made an exact kernel a low-rank one, or the reverse: solvers are chosen by that "
-                "before it is called. Set kernel in __init__ or in the class."
+                f"{type(self).__name__}.initialize made an exact kernel a low-rank one, or the reverse: solvers are chosen by "
+                "that before it is called. Set kernel in __init__ or in the class."
             )
         self._check_columns()
         self.n_features = self._checked_n_features()

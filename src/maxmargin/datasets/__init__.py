@@ -7,6 +7,7 @@
 
 from maxmargin.datasets.adult_binary import SparseTable, SparseTableData, load_adult_binary
 from maxmargin.datasets.generated import make_checkers
+from maxmargin.datasets.proteins import Protein, load_side_chains
 from maxmargin.datasets.segmentation import (
     SegmentationData,
     SegmentedImages,
@@ -35,6 +36,7 @@ from maxmargin.datasets.tagging import (
 
 __all__ = [
     "OcrData",
+    "Protein",
     "RecordData",
     "Records",
     "SegmentationData",
@@ -53,6 +55,7 @@ __all__ = [
     "load_jnlpba",
     "load_msrc_cows",
     "load_ocr_letters",
+    "load_side_chains",
     "load_ud_english_ewt",
     "load_weizmann_horses",
     "load_wnut17",

@@ -88,6 +88,7 @@ SOURCES = {
         home="https://www.microsoft.com/en-us/research/project/image-understanding/",
         files={"all": "msrc_cow_30.tar"},
     ),
+    "sidechain_caspfm56": Source(home="https://predictioncenter.org/", files={"all": "caspfm56_pdb.tar"}),
 }
 
 
