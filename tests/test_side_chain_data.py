@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from protein_files import atom_line, structures
 
+import maxmargin as mm
 from maxmargin.datasets._pdb import read_pdb
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "side_chains"))
@@ -409,3 +410,17 @@ def test_energies_of_a_protein_prefer_its_native_shape():
         for features, label in zip(made.candidate_features, made.truth, strict=True)
     ]
     assert np.all(np.mean(wrong, axis=0) > 0)
+
+
+def test_the_best_labelling_of_the_graph_has_least_energy(instance):
+    graph = learn_energies.to_graph(instance)
+    assert graph.candidate_counts.tolist() == [len(features) for features in instance.candidate_features]
+    model = mm.models.Pairwise(None)
+    model.n_features, model.n_edge_features = graph.rows.shape[1], graph.edge_rows.shape[1]
+    node_weights, pair_weights = np.full(graph.rows.shape[1], 0.5), np.full(graph.edge_rows.shape[1], 0.3)
+    w = model.join(coef=node_weights[None], edge_coef=pair_weights[None, :, None])
+    (labels,) = model.predict([graph], w)
+    decoded = learn_energies.decode(instance, node_weights, pair_weights)
+    least = energy(instance, labels, node_weights, pair_weights)
+    assert least <= energy(instance, decoded, node_weights, pair_weights) + 1e-6
+    assert least < energy(instance, np.zeros(graph.n_nodes, int), node_weights, pair_weights)
