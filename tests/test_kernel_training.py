@@ -371,3 +371,11 @@ def test_plain_models_are_as_before():
     case = Case("binary", KERNELS["linear"])
     model, X, y = native(case.model)
     assert mm.train(model, X, y, case.C).expansion is None
+
+
+def test_functions_that_are_not_symmetric_are_refused():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.where(rng.random(40) > 0.5, 1, -1)
+    kernel = mm.Kernel(lambda A, B: np.exp(A[:, :1] - 2.0 * B[:, :1].T))
+    with pytest.raises(ValueError, match="not symmetric"):
+        mm.train(mm.models.Binary(kernel=kernel), X, y)

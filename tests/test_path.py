@@ -224,3 +224,8 @@ def test_rescaling_refuses_budgets_of_other_examples():
         sets.rescale(np.where(np.arange(N_EXAMPLES) == 3, 0.0, s), np.zeros(N_WEIGHTS))
     with pytest.raises(ValueError, match="budgets"):
         sets.rescale(-s, np.zeros(N_WEIGHTS))
+
+
+def test_a_path_is_shown_in_a_line():
+    path = mm.path(mm.models.Multiclass(2), np.eye(4), [0, 1, 0, 1], [0.1, 1.0])
+    assert repr(path) == "Path of 2 solutions, C from 0.1 to 1, 2 converged"

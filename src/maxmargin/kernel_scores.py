@@ -37,6 +37,8 @@ _FEW_ROWS = 200
 # rows with larger exponents are treated apart.)
 _ROUNDING, _FEW_UNITS, _SINGLE_SHARE = 6e-8, 10.0, 0.3
 _SAMPLED_ROWS, _APART = 128, 1024.0
+# Functions are tried for symmetry on so few rows; values may differ by this share of the largest.
+_FEW, _ASYMMETRY = 16, 1e-6
 # A coefficient below this share of the largest is what is left of larger ones.
 _DUST = 1e-10
 # A square ‖g‖² below −this share of what its terms sum to is no rounding error: the kernel is not positive semi-definite.
@@ -67,6 +69,7 @@ class KernelScores(Problem):
         self._n_part_values = 0
         self._product: Product | None = None
         self._must_be_double = False
+        _check_symmetric(kernel, X)
         self._largest_diagonal = float(np.max(_some_diagonal(kernel, X), initial=0.0))
 
     def prepare(self, C: float, tol: float) -> None:
@@ -250,6 +253,17 @@ class KernelScores(Problem):
             self.kernel.constant * coef.sum(axis=0),
             weights.vector[self.n_kernel :].copy(),
         )
+
+
+def _check_symmetric(kernel: Kernel, X: Any) -> None:
+    """Refuse a function that gives two rows another value in the other order, where a few rows show it."""
+    if not callable(kernel.name):
+        return
+    rows = np.linspace(0, X.shape[0] - 1, min(_FEW, X.shape[0])).astype(np.int64)
+    values = kernel(X[rows], X[rows])
+    difference = float(np.max(np.abs(values - values.T), initial=0.0))
+    if difference > _ASYMMETRY * float(np.max(np.abs(values), initial=0.0)):
+        raise ValueError(f"the kernel is not symmetric: k(x, z) and k(z, x) differ by {difference:.3g} on these data.")
 
 
 def _some_diagonal(kernel: Kernel, X: Any) -> FloatArray:

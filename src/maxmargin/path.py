@@ -17,7 +17,7 @@ from maxmargin.result import Solution
 from maxmargin.train import Trainable, solutions_at
 
 
-@dataclass
+@dataclass(repr=False)
 class Path(Sequence[Solution]):
     """Solutions over a grid of C, in the order in which it was given.
 
@@ -38,6 +38,12 @@ class Path(Sequence[Solution]):
     def w(self) -> FloatArray:
         """The weights of all solutions, points × weights."""
         return np.stack([solution.w for solution in self.solutions])
+
+    def __repr__(self) -> str:
+        if not self.solutions:
+            return "Path of no solutions"
+        n_converged = sum(solution.certificate.converged for solution in self.solutions)
+        return f"Path of {len(self)} solutions, C from {self.Cs.min():g} to {self.Cs.max():g}, {n_converged} converged"
 
     def __len__(self) -> int:
         return len(self.solutions)
