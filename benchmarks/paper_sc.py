@@ -214,7 +214,8 @@ def draw(name: str, rows: list[dict[str, Any]]) -> None:
             ]
             points = [(n, np.mean(found)) for n, found in zip(sizes, values, strict=True) if found]
             if points:
-                axis.plot(*zip(*points, strict=True), "o-", markersize=3, label=method)
+                colour = f"C{METHODS.index(method)}"
+                axis.plot(*zip(*points, strict=True), "o-", color=colour, markersize=3, label=method)
     for axis, quantity in zip(axes, quantities, strict=True):
         axis.set(xscale="log", xlabel="training rows", ylabel=quantity)
         axis.grid(alpha=0.3)
