@@ -132,7 +132,7 @@ def test_estimators_with_a_kernel_can_be_trained_so(kind, strategy):
     assert svm.certificate_.converged
     assert svm.certificate_.dual <= svm.certificate_.primal
     assert svm.score(X, Y) > 0.5
-    with pytest.raises(ValueError, match="needs a built-in model with an exact kernel"):
+    with pytest.raises(ValueError, match="needs a model with an exact kernel"):
         estimator(solver="sampled-cuts").fit(X, Y)
 
 
@@ -417,8 +417,8 @@ def refused(match, model=None, **arguments):
 
 
 def test_models_without_an_exact_kernel_are_refused():
-    refused("needs a built-in model with an exact kernel", mm.models.Binary())
-    refused("needs a built-in model with an exact kernel", mm.models.Binary(kernel=mm.LowRank(RBF, 10)))
+    refused("needs a model with an exact kernel", mm.models.Binary())
+    refused("needs a model with an exact kernel", mm.models.Binary(kernel=mm.LowRank(RBF, 10)))
 
 
 def test_other_objectives_are_refused():

@@ -207,6 +207,7 @@ class _Best:
     is_precise: bool = True
     has_primal: bool = True
     interval: tuple[float, float] | None = None
+    is_taken: bool = False  # whether the solver named its point, whose primal may not be known
 
     @property
     def gap(self) -> float:
@@ -226,7 +227,7 @@ class _Best:
     def take(self, result: DenseWeights | None) -> None:
         """Become the point that the solver ends with, if it names one; its primal is yet to be evaluated."""
         if result is not None:
-            self.weights, self.primal, self.is_precise = result, np.inf, False
+            self.weights, self.primal, self.is_precise, self.is_taken = result, np.inf, False, True
 
     def is_within(self, tol: float) -> bool:
         # No tolerance can be below what rounding leaves.
@@ -279,7 +280,7 @@ class _Best:
 
     def certificate(self, problem: Problem, message: str) -> Certificate:
         return Certificate(
-            primal=float(self.primal) if self.has_primal and np.isfinite(self.primal) else None,
+            primal=float(self.primal) if self.has_primal and not (self.is_taken and np.isinf(self.primal)) else None,
             dual=float(self.dual) if np.isfinite(self.dual) else None,
             oracle_calls=problem.oracle_calls,
             exact=problem.is_exact and self.is_precise,
