@@ -21,13 +21,6 @@ double pair_score(const GraphShape& shape, const PairScores& pairs, int64_t e, i
     return pairs.values[pairs.offsets[e] + static_cast<int64_t>(y) * shape.n_labels(shape.second[e]) + z];
 }
 
-double score_of(const GraphShape& shape, std::span<const double> unary, const PairScores& pairs, std::span<const int32_t> labels) {
-    double score = 0.0;
-    for (int64_t i = 0; i < shape.n_nodes; ++i) score += unary[shape.label_offsets[i] + labels[i]];
-    for (int64_t e = 0; e < shape.n_edges; ++e) score += pair_score(shape, pairs, e, labels[shape.first[e]], labels[shape.second[e]]);
-    return score;
-}
-
 void check_table(const double* table, int64_t n_labels, int64_t e) {
     double size = 0.0;
     for (int64_t k = 0; k < n_labels * n_labels; ++k) size = std::max(size, std::abs(table[k]));
@@ -123,7 +116,7 @@ std::vector<int32_t> best_unary_labels(const GraphShape& shape, std::span<const 
 
 Expanded expand(const GraphShape& shape, std::span<const double> unary, const PairScores& pairs, int64_t max_rounds, std::span<int32_t> labels) {
     Expanded result;
-    result.score = score_of(shape, unary, pairs, labels);
+    result.score = total_score(shape, unary.data(), pairs, labels.data());
     if (shape.n_nodes == 0) return result;
     Moves moves(shape);
     std::vector<int32_t> moved(shape.n_nodes);
@@ -133,7 +126,7 @@ Expanded expand(const GraphShape& shape, std::span<const double> unary, const Pa
     for (; refused < n_labels && result.n_rounds < max_rounds; ++result.n_rounds)
         for (int32_t alpha = 0; alpha < n_labels && refused < n_labels; ++alpha) {
             moves.best(unary, pairs, alpha, labels, moved);
-            const double score = score_of(shape, unary, pairs, moved);
+            const double score = total_score(shape, unary.data(), pairs, moved.data());
             ++refused;
             if (!(score > result.score)) continue;
             std::copy(moved.begin(), moved.end(), labels.begin());
