@@ -67,7 +67,9 @@ class Graph final : public Structure {
     void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>&, int32_t* code) const override {
         search_any(example, scores, kind, code);
     }
-    std::span<const double> shortfalls() const override { return shortfalls_; }
+    // By how much the last search of each example may have missed the best value: no output is worth more than what was found and
+    // this. 0 where it was exact, NaN where nothing is known.
+    std::span<const double> shortfalls() const { return shortfalls_; }
     // How many searches since the last call are not known to be exact.
     int64_t take_open() const { return n_open_.exchange(0); }
     bool is_truth(int64_t example, const int32_t* code) const override;

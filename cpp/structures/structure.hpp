@@ -118,10 +118,6 @@ class Structure {
     virtual void search(int64_t example, PartScores<float> scores, Search kind, SearchMemory<float>& memory, int32_t* code) const = 0;
     virtual void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>& memory, int32_t* code) const = 0;
 
-    // By how much the last search of each example may have missed the best value: no output is worth more than what was found and
-    // this. Empty where every search is exact; NaN where nothing is known.
-    virtual std::span<const double> shortfalls() const { return {}; }
-
     // The k best outputs without loss, best first; fewer where fewer exist. codes: values.size() × code_length, values: their
     // scores.
     virtual bool has_k_best() const { return false; }
