@@ -2,8 +2,6 @@
 
 import gzip
 import hashlib
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,14 +11,6 @@ from maxmargin.datasets import _sources
 from maxmargin.datasets.adult_binary import fifths
 from maxmargin.features import token_features, word_shape
 from maxmargin.files import read_conllu
-
-
-@pytest.fixture
-def data_folder():
-    folder = os.environ.get("MAXMARGIN_DATA")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("needs the corpora: set MAXMARGIN_DATA to their folder")
-    return Path(folder)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import gzip
 import importlib
 import io
 import itertools
-import os
 import sys
 import tarfile
 import zlib
@@ -21,14 +20,6 @@ Image = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install maxma
 EXAMPLE = Path(__file__).parent.parent / "examples" / "segmentation"
 COWS = "msrc_cow_coseg/msrc_cow_30.tar"
 HORSES = "weizmann_horses/weizmann_horses_328_resized.tar"
-
-
-@pytest.fixture
-def data_folder():
-    folder = os.environ.get("MAXMARGIN_DATA")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("needs the corpora: set MAXMARGIN_DATA to their folder")
-    return Path(folder)
 
 
 @pytest.fixture

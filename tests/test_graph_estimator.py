@@ -1,0 +1,286 @@
+"""The estimator of graphs: what it learns, keeps and refuses, and graphs as inputs."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from graph_examples import with_candidates
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+import maxmargin as mm
+from maxmargin import _core
+from maxmargin.graphs import Graphs
+
+pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
+
+# ------------------------------------------------------------------------------------------------ estimator
+
+
+def images(n=12, size=6, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = np.full((size, size), "sky", dtype=object)
+    truth[2:5, 1:5] = "ship"
+    noisy = [(truth == "ship") + rng.normal(scale=0.7, size=truth.shape) for _ in range(n)]
+    return [mm.Graph.grid(np.dstack([image, np.ones_like(image)])) for image in noisy], [truth.ravel().tolist()] * n
+
+
+def test_the_estimator_learns_and_is_stored(tmp_path):
+    X, y = images(30)
+    svm = mm.GraphSVM(C=1.0, nonnegative="edges").fit(X[:15], y[:15])
+    alone = mm.GraphSVM(C=1.0, nonnegative="edges").fit([mm.Graph(graph.rows, []) for graph in X[:15]], y[:15])
+    assert svm.score(X[15:], y[15:]) > alone.score([mm.Graph(graph.rows, []) for graph in X[15:]], y[15:]) + 0.02
+    assert svm.classes_.tolist() == ["ship", "sky"]
+    assert svm.edge_coef_.shape == (1, 1, 1)
+    assert svm.edge_coef_[0, 0, 0] > 0.0
+    assert svm.certificate_.exact
+    svm.save(tmp_path / "svm.mm")
+    again = mm.load(tmp_path / "svm.mm")
+    for one, two in zip(svm.predict(X), again.predict(X), strict=True):
+        assert one.tolist() == two.tolist()
+    assert clone(svm).get_params() == svm.get_params()
+    path = svm.path(X[:15], y[:15], Cs=[0.1, 1.0])
+    assert path[1].certificate_.primal == pytest.approx(svm.certificate_.primal, rel=2e-3)
+
+
+def test_candidates_in_the_estimator(tmp_path):
+    model = with_candidates(0, n=12)
+    svm = mm.GraphSVM(C=10.0).fit(model.graphs, model.labels)
+    assert svm.classes_ is None
+    assert svm.coef_.shape == (1, 3)
+    assert 0.0 <= svm.score(model.graphs, model.labels) <= 1.0
+    svm.save(tmp_path / "svm.mm")
+    assert [p.tolist() for p in mm.load(tmp_path / "svm.mm").predict(model.graphs)] == [
+        p.tolist() for p in svm.predict(model.graphs)
+    ]
+    signed = mm.GraphSVM(C=10.0, nonnegative="all").fit(model.graphs, model.labels)
+    assert np.all(signed.coef_ >= 0.0)
+    assert np.all(signed.edge_coef_ >= 0.0)
+
+
+def test_several_labellings_of_the_estimator():
+    X, y = images(6, size=5)
+    svm = mm.GraphSVM(C=1.0, nonnegative="edges").fit(X, y)
+    found = svm.predict_diverse(X, 3, strength=3.0)
+    assert [len(labellings) for labellings in found] == [3] * 6
+    for labellings, best in zip(found, svm.predict(X), strict=True):
+        assert labellings[0][0].tolist() == best.tolist()
+        assert labellings[0][1] >= max(score for _, score in labellings) - 1e-9
+        assert labellings[1][0].tolist() != best.tolist()
+    chain = [mm.Graph(np.random.default_rng(0).normal(size=(4, 2)), [[0, 1], [1, 2], [2, 3]])]
+    small = mm.GraphSVM().fit(chain, [["a", "b", "a", "b"]])
+    top = small.predict_topk(chain, 4)[0]
+    assert [score for _, score in top] == sorted((score for _, score in top), reverse=True)
+    assert len({tuple(labels) for labels, _ in top}) == 4
+
+
+def test_node_weights_count_in_the_score():
+    graph = mm.Graph([[1.0], [-1.0]], [[0, 1]], node_weights=[3.0, 1.0])
+    svm = mm.GraphSVM(C=10.0).fit([graph], [["a", "b"]])
+    assert svm.score([graph], [["a", "a"]]) == pytest.approx(0.75)
+
+
+def test_what_is_fitted_is_asked_for_first():
+    X, _ = images(1)
+    with pytest.raises(NotFittedError):
+        mm.GraphSVM().predict(X)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        mm.GraphSVM(C=100.0, max_iter=1, tol=1e-9, solver="one-slack").fit(*images(6))
+
+
+# ---------------------------------------------------------------------------------------------- bad graphs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros((0, 2)), []), "node_features has no rows"),
+        (([[1.0], [np.nan]], [[0, 1]]), "node_features holds nan in row 1"),
+        (([[1.0], [2.0]], [[0, 0]]), r"edges\[0\] joins node 0 to itself"),
+        (([[1.0], [2.0]], [[0, 1], [1, 2]]), r"edges\[1\] is \[1, 2\]; expected two of the nodes 0 … 1"),
+        (([[1.0], [2.0]], [[0, -1]]), r"edges\[0\] is \[0, -1\]"),
+        (([[1.0], [2.0]], [[0.5, 1]]), "expected pairs of node numbers"),
+        (([[1.0], [2.0]], [0, 1]), "expected pairs of node numbers"),
+        (([[1.0], [2.0]], [[0, 1]], [[1.0], [2.0]]), "edge_features has shape"),
+        (([[1.0], [2.0]], [[0, 1]], [[np.inf]]), "edge_features must hold finite"),
+        (([[1.0], [2.0]], [[0, 1]], np.zeros((1, 0))), "edge_features has no columns"),
+        ((["a", "b"], []), "node_features"),
+    ],
+)
+def test_bad_graphs_are_refused(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        mm.Graph(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"node_weights": [1.0]}, "node_weights"),
+        ({"node_weights": [1.0, -1.0]}, "node_weights"),
+        ({"edge_types": [0, 1]}, "edge_types"),
+        ({"edge_types": [-1]}, "edge_types must be numbers from 0"),
+        ({"edge_types": [2**31 - 1]}, "edge_types must be numbers from 0"),
+        ({"edge_types": [0.5]}, "edge_types"),
+    ],
+)
+def test_bad_parts_of_graphs_are_refused(keywords, message):
+    with pytest.raises(ValueError, match=message):
+        mm.Graph([[1.0], [2.0]], [[0, 1]], **keywords)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "pairs", "message"),
+    [
+        ([], [], [], "at least one node"),
+        ([np.ones((2, 1)), np.ones((0, 1))], [], [], "no rows"),
+        ([np.ones((2, 1)), np.ones((2, 2))], [], [], r"candidate_features\[1\] has 2 features"),
+        ([np.ones((2, 1)), np.ones((3, 1))], [[0, 1]], [], "0 arrays but there are 1 edges"),
+        ([np.ones((2, 1)), np.ones((3, 1))], [[0, 1]], [np.ones((3, 2, 1))], r"expected 2 × 3 × features"),
+    ],
+)
+def test_bad_candidates_are_refused(nodes, edges, pairs, message):
+    with pytest.raises(ValueError, match=message):
+        mm.Graph.from_candidates(nodes, edges, pairs)
+
+
+def test_bad_data_of_the_estimator_are_refused():
+    graph = mm.Graph([[1.0], [2.0]], [[0, 1]])
+    other = mm.Graph([[1.0, 2.0]], [])
+    candidates = mm.Graph.from_candidates([np.ones((2, 1)), np.ones((3, 1))], [], [])
+    for X, y, message in (
+        ([], [], "X is empty"),
+        (graph, [["a", "b"]], "expected a list of maxmargin.Graph"),
+        ([np.ones((2, 2))], [["a", "b"]], r"X\[0\] is of type ndarray"),
+        ([graph, other], [["a", "b"], ["a"]], "all graphs need the same"),
+        ([graph, candidates], [["a", "b"], [0, 0]], "different kinds"),
+        ([graph], [["a"]], r"y\[0\] has 1 labels but X\[0\] has 2 nodes"),
+        ([graph], [["a", "b"], ["a"]], "2 labellings but X has 1 graphs"),
+        ([graph], ["ab"], r"y\[0\] is 'ab'"),
+        ([candidates], [[2, 0]], "the node has 2 candidates"),
+        ([candidates], [["a", "b"]], "expected the number of one"),
+        ([candidates], [[2**32, 0]], r"y\[0\]\[0\] is 4294967296"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            mm.GraphSVM().fit(X, y)
+    for parameters, message in (
+        ({"edges": "all"}, "edges must be one of"),
+        ({"inference": "magic"}, "inference must be one of"),
+        ({"max_passes": 0}, "max_passes must be"),
+        ({"nonnegative": "some"}, "nonnegative must be"),
+        ({"rescaling": "slack"}, "slack"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mm.GraphSVM(**parameters).fit([graph], [["a", "b"]])
+    svm = mm.GraphSVM().fit([graph], [["a", "b"]])
+    with pytest.raises(ValueError, match="expecting 1 features"):
+        svm.predict([other])
+    with pytest.raises(ValueError, match="features of edges"):
+        svm.predict([mm.Graph([[1.0], [2.0]], [[0, 1]], [[1.0, 2.0]])])
+
+
+def test_odd_graphs_are_labelled_right():
+    """Single nodes, parts that do not hang together, a node with one candidate, no edges at all."""
+    graphs = [mm.Graph([[3.0]], []), mm.Graph([[3.0], [-3.0], [2.0]], [[0, 2]])]
+    svm = mm.GraphSVM(C=10.0).fit(graphs, [["a"], ["a", "b", "a"]])
+    assert [labels.tolist() for labels in svm.predict(graphs)] == [["a"], ["a", "b", "a"]]
+    lone = mm.Graph.from_candidates([np.ones((1, 1)), np.array([[1.0], [-1.0]])], [[0, 1]], [np.zeros((1, 2, 1))])
+    assert mm.GraphSVM(C=10.0).fit([lone], [[0, 1]]).predict([lone])[0].tolist() == [0, 1]
+
+
+def test_graphs_keep_what_they_were_given():
+    rows, edges, features, weights = np.ones((2, 1)), np.array([[0, 1]]), np.ones((1, 1)), np.ones(2)
+    graph = mm.Graph(rows, edges, features, node_weights=weights)
+    for given in (rows, edges, features, weights):
+        given[:] = 7
+    assert graph.rows.max() == graph.edge_rows.max() == graph.node_weights.max() == 1.0
+    assert graph.edges.tolist() == [[0, 1]]
+    with pytest.raises(ValueError, match="read-only"):
+        graph.rows[0, 0] = np.nan
+    sparse = mm.Graph(sp.csr_array(np.eye(2)), [[0, 1]], sp.csr_array(np.ones((1, 3))))
+    assert sparse.rows.tolist() == np.eye(2).tolist()
+    assert sparse.edge_rows.shape == (1, 3)
+
+
+def test_many_weights_of_edges():
+    """A plane has few of them: the others are not looked at."""
+    rng = np.random.default_rng(0)
+    graphs = [mm.Graph(rng.normal(size=(4, 2)), [[0, 1], [1, 2], [2, 3]], rng.normal(size=(3, 4))) for _ in range(5)]
+    labels = [rng.integers(20, size=4) for _ in graphs]
+    native = mm.models.Pairwise(20, edges="full")
+    solution = mm.train(native, graphs, labels, 1.0, solver="block-dual", tol=1e-6)
+    other = mm.train(native, graphs, labels, 1.0, solver="one-slack", tol=1e-6)
+    assert solution.certificate.primal == pytest.approx(other.certificate.primal, rel=1e-5)
+
+
+def test_scores_need_nodes_that_count():
+    graph = mm.Graph([[1.0], [-1.0]], [[0, 1]])
+    svm = mm.GraphSVM(C=10.0).fit([graph], [["a", "b"]])
+    with pytest.raises(ValueError, match="weight 0"):
+        svm.score([mm.Graph([[1.0], [-1.0]], [[0, 1]], node_weights=[0.0, 0.0])], [["a", "b"]])
+
+
+def test_grids():
+    graph = mm.Graph.grid(np.arange(6.0).reshape(2, 3), diagonals=True, by_direction=True)
+    expected = {(0, 1), (1, 2), (3, 4), (4, 5), (0, 3), (1, 4), (2, 5), (0, 4), (1, 5), (1, 3), (2, 4)}
+    assert {tuple(edge) for edge in graph.edges.tolist()} == expected
+    assert sorted(set(graph.edge_types.tolist())) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="height × width"):
+        mm.Graph.grid(np.zeros(4))
+
+
+def test_the_core_refuses_numbers_that_are_out_of_range():
+    good = {
+        "node_offsets": np.array([0, 2]),
+        "edge_offsets": np.array([0, 1]),
+        "first": np.array([0], np.int32),
+        "second": np.array([1], np.int32),
+        "edge_features": np.ones((1, 1)),
+        "n_labels": 2,
+        "candidates": None,
+        "pair_rows": None,
+        "pair_column": np.array([[0, -1], [-1, 0]], np.int32),
+        "pair_coefficient": np.ones((2, 2)),
+        "n_pair_columns": 1,
+        "types": None,
+        "n_types": 1,
+        "truth": np.array([0, 1], np.int32),
+        "cost": None,
+        "node_weight": None,
+        "inference": "auto",
+        "max_iter": 10,
+        "max_seconds": None,
+    }
+    _core.Graph(**good)
+    for message, wrong in (
+        ("node_offsets", {"node_offsets": np.array([0, 0])}),
+        ("node_offsets", {"node_offsets": np.array([1, 2])}),
+        ("first has 1", {"edge_offsets": np.array([0, 2])}),
+        ("edge 0 does not join", {"second": np.array([2], np.int32)}),
+        ("edge 0 does not join", {"second": np.array([0], np.int32)}),
+        ("rows of edge_features", {"edge_features": np.ones((2, 1))}),
+        ("finite", {"edge_features": np.full((1, 1), np.nan)}),
+        ("column of a pair", {"pair_column": np.array([[1, -1], [-1, 0]], np.int32)}),
+        ("finite", {"pair_coefficient": np.full((2, 2), np.inf)}),
+        ("edge type", {"types": np.array([1], np.int32)}),
+        ("label number", {"truth": np.array([0, 2], np.int32)}),
+        ("truth has 1", {"truth": np.array([0], np.int32)}),
+        ("node_weight", {"node_weight": np.array([1.0, -1.0])}),
+        ("rows of cost", {"cost": np.ones((3, 3))}),
+        ("come together", {"candidates": np.array([0, 1, 2])}),
+        ("inference must be", {"inference": "magic"}),
+        ("max_iter", {"max_iter": 0}),
+        ("max_seconds", {"max_seconds": -1.0}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _core.Graph(**{**good, **wrong})
+
+
+def test_a_list_of_graphs_is_stacked_once():
+    X, _ = images(3)
+    data = Graphs(X)
+    assert len(data) == 3
+    assert data[1] is X[1]
+    assert len(data[:2]) == 2
+    assert data.place(40) == (1, 4)
+    assert list(itertools.chain(data.lengths)) == [36, 36, 36]
