@@ -17,6 +17,7 @@ How outputs become cuts:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -169,7 +170,7 @@ class Choices:
         """
         n = len(self.values)
         s = np.ones(n) if self._problem.sample_weight is None else self._problem.sample_weight
-        psi, w = self._vectors(), weights.exact
+        psi, w = self._vectors, weights.exact
         chosen = np.full(n, start)
         u = C * np.einsum("i,ij->j", s, psi[np.arange(n), chosen]) - w
         c = C * float(s @ self._losses[np.arange(n), chosen])
@@ -184,8 +185,9 @@ class Choices:
                     u, c, chosen[i] = u + change[best], float(losses[best]), best
         return chosen
 
+    @cached_property
     def _vectors(self) -> FloatArray:
-        """Return ψ of all outputs, examples × outputs × weights."""
+        """ψ of all outputs, examples × outputs × weights."""
         psi = np.zeros((*self.values.shape, self._problem.n_weights))
         for k, batch in enumerate(self._planes):
             for place, example in enumerate(batch.examples().tolist()):
