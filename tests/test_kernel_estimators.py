@@ -94,8 +94,9 @@ def test_two_classes_of_multiclass_have_one_score():
 
 def test_precomputed_kernels():
     K = rbf_kernel(X, gamma=0.5)
-    estimator = mm.BinarySVM(kernel="precomputed").fit(K, IS_SECOND)
-    assert np.allclose(estimator.decision_function(K[:7]), scores(fitted())[:7], atol=1e-9)
+    estimator = mm.BinarySVM(kernel="precomputed", tol=1e-9).fit(K, IS_SECOND)
+    # Objectives that agree to 1e-9 leave scores a root of that apart.
+    assert np.allclose(estimator.decision_function(K[:7]), scores(fitted(tol=1e-9))[:7], atol=1e-3)
     # scikit-learn cuts rows and columns of pairwise input.
     assert cross_val_score(mm.BinarySVM(kernel="precomputed"), K, IS_SECOND, cv=3).mean() > 0.9
 

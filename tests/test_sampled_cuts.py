@@ -373,7 +373,9 @@ def test_kernel_values_of_linear_grow_with_n_and_those_of_constant_do_not():
             with pytest.warns(ConvergenceWarning, match="max_iter=12"):
                 solution = mm.train(model, data.X, data.y, solver="sampled-cuts", solver_options=options, max_iter=12)
             counts[strategy, n] = solution.history[-1]["kernel_values"]
-    assert [counts["linear", n] for n in (4000, 8000)] == [11 * 20 * 4000, 11 * 20 * 8000]
+    # Fewer than all: far rows have none.
+    assert all(counts["linear", n] < 11 * 20 * n for n in (4000, 8000))
+    assert counts["linear", 8000] / counts["linear", 4000] == pytest.approx(2.0, rel=0.05)
     assert max(counts["constant", n] for n in (4000, 8000)) < 12 * 20 * 2 * 12 * 20
 
 

@@ -17,7 +17,7 @@ struct AnyProduct {
 
     template <class Scalar>
     static maxmargin::KernelProduct<Scalar> make(const maxmargin::Features& rows, const maxmargin::Features* points, const maxmargin::KernelFunction& function, const double* centre, double cache_bytes,
-                                      std::span<const int32_t> codes, std::span<const double> distances2, int64_t n_codes) {
+                                      std::span<const int32_t> codes, std::span<const double> distances2, int64_t n_codes, double negligible) {
         auto own = std::make_shared<const maxmargin::KernelPoints<Scalar>>(rows, function, centre);
         auto other = points ? std::make_shared<const maxmargin::KernelPoints<Scalar>>(*points, function, centre) : own;
         maxmargin::RepeatedParts<Scalar> parts;
@@ -28,7 +28,7 @@ struct AnyProduct {
             // exp(−γ d²) = 2^(−γ d² / log 2)
             for (const double distance2 : distances2) parts.exponents.push_back(static_cast<Scalar>(-function.gamma * 1.4426950408889634074 * distance2));
         }
-        return {std::move(own), std::move(other), function, cache_bytes, std::move(parts)};
+        return {std::move(own), std::move(other), function, cache_bytes, std::move(parts), negligible};
     }
     template <class Use>
     auto visit(Use&& use) {

@@ -9,6 +9,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/checks.hpp"
+#include "scores/row_order.hpp"
 
 using namespace maxmargin;
 using nb::arg;
@@ -59,18 +60,36 @@ nb::object matrix(AnyProduct& self, Array1<int64_t> points, int64_t first, int64
 }  // namespace
 
 void bind_kernels(nb::module_& m) {
+    m.def(
+        "order_alike",
+        [](const Features& rows, std::optional<Array1<int32_t>> codes) {
+            require(!rows.is_sparse(), "rows must be dense.");
+            std::span<const int32_t> own;
+            if (codes) {
+                own = as_span(*codes);
+                require_length("codes", own.size(), rows.n_rows);
+            }
+            std::vector<int64_t> order;
+            {
+                nb::gil_scoped_release release;
+                order = order_alike(rows, own, panel_rows);
+            }
+            return to_numpy(std::move(order), {static_cast<size_t>(rows.n_rows)});
+        },
+        arg("rows"), arg("codes").none());
     nb::class_<AnyProduct>(m, "KernelProduct")
         .def(
             "__init__",
             [](AnyProduct* self, const Features& rows, const Features* points, const std::string& kernel, double gamma, double coef0, int32_t degree,
                std::optional<Array1<double>> centre, bool is_single, double cache_bytes, std::optional<Array1<int32_t>> codes,
-               std::optional<Array2<double>> distances2) {
+               std::optional<Array2<double>> distances2, double negligible) {
                 const KernelFunction function{kind_named(kernel), gamma, coef0, degree};
                 require(std::isfinite(gamma) && gamma > 0.0, "gamma must be a positive number.");
                 require(std::isfinite(coef0) && degree >= 0 && degree <= 1000, "coef0 must be finite, degree from 0 to 1000.");
                 require(cache_bytes >= 0.0, "cache_bytes must not be negative.");
                 require(!points || (points->n_features == rows.n_features && points->is_sparse() == rows.is_sparse()),
                         "rows and points must have the same features, both sparse or both dense.");
+                require(negligible >= 0.0 && negligible < 1.0, "negligible must be at least 0 and below 1.");
                 if (centre) require_length("centre", centre->shape(0), rows.n_features);
                 require(codes.has_value() == distances2.has_value(), "codes and distances2 must be given together.");
                 std::span<const int32_t> parts;
@@ -88,12 +107,13 @@ void bind_kernels(nb::module_& m) {
                 }
                 nb::gil_scoped_release release;
                 const double* middle = data_or_null(centre);
-                if (is_single) new (self) AnyProduct{AnyProduct::make<float>(rows, points, function, middle, cache_bytes, parts, table, n_codes)};
-                else new (self) AnyProduct{AnyProduct::make<double>(rows, points, function, middle, cache_bytes, parts, table, n_codes)};
+                if (is_single) new (self) AnyProduct{AnyProduct::make<float>(rows, points, function, middle, cache_bytes, parts, table, n_codes, negligible)};
+                else new (self) AnyProduct{AnyProduct::make<double>(rows, points, function, middle, cache_bytes, parts, table, n_codes, negligible)};
             },
             arg("rows"), arg("points").none(), arg("kernel"), arg("gamma"), arg("coef0"), arg("degree"), arg("centre").none(), arg("is_single"),
-            arg("cache_bytes"), arg("codes").none() = nb::none(), arg("distances2").none() = nb::none())
+            arg("cache_bytes"), arg("codes").none() = nb::none(), arg("distances2").none() = nb::none(), arg("negligible") = 0.0)
         .def("add", add, arg("points"), arg("starts"), arg("labels"), arg("values"), arg("stride"), arg("out"), arg("n_threads"))
         .def("matrix", matrix, arg("points"), arg("first"), arg("end"), arg("n_threads"))
+        .def_prop_ro("leaves_out", [](AnyProduct& self) { return self.visit([](auto& product) { return product.leaves_out(); }); })
         .def_prop_ro("n_computed", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_computed(); }); });
 }

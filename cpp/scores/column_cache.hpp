@@ -22,6 +22,7 @@ class ColumnCache {
     ColumnCache(ColumnCache&&) = default;
     ColumnCache& operator=(ColumnCache&&) = default;
 
+    int64_t capacity() const { return static_cast<int64_t>(capacity_); }
     // A new use begins: columns found or made from now on stay until the next one begins.
     void begin() { ++now_; }
     // The column of a point, or null.

@@ -49,4 +49,17 @@ struct SparseKernelTask {
     Scalar* values;  // panel_rows
 };
 
+// One box and many, each the least and greatest of every feature: bounds[k] −= ½ · (the squared distance of the box to the k-th).
+template <class Scalar>
+struct BoxTask {
+    const Scalar* lows;   // of the one box, feature f at f * step
+    const Scalar* highs;
+    int64_t step;
+    const Scalar* many_lows;  // features × n_boxes
+    const Scalar* many_highs;
+    int64_t n_boxes;  // a multiple of panel_rows
+    int64_t n_features;
+    Scalar* bounds;
+};
+
 }  // namespace maxmargin

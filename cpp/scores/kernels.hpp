@@ -32,6 +32,8 @@ struct Kernels {
     void (*kernel_values_double)(const KernelTask<double>&);
     void (*sparse_kernel_values_float)(const SparseKernelTask<float>&);
     void (*sparse_kernel_values_double)(const SparseKernelTask<double>&);
+    void (*box_bounds_float)(const BoxTask<float>&);
+    void (*box_bounds_double)(const BoxTask<double>&);
     // For tables that are not padded, rows × columns: out[column] = max_row scores[row] + table[row, column]
     void (*max_plus_of_rows)(const double* scores, const double* table, int n_rows, int n_columns, double* out);
     // and the other way round: out[row] = max_column scores[column] + table[row, column]
@@ -65,5 +67,7 @@ inline void kernel_values(const KernelTask<float>& task) { kernels().kernel_valu
 inline void kernel_values(const KernelTask<double>& task) { kernels().kernel_values_double(task); }
 inline void kernel_values(const SparseKernelTask<float>& task) { kernels().sparse_kernel_values_float(task); }
 inline void kernel_values(const SparseKernelTask<double>& task) { kernels().sparse_kernel_values_double(task); }
+inline void box_bounds(const BoxTask<float>& task) { kernels().box_bounds_float(task); }
+inline void box_bounds(const BoxTask<double>& task) { kernels().box_bounds_double(task); }
 
 }  // namespace maxmargin

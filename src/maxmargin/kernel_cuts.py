@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from maxmargin.kernel_scores import KernelScores
 
 
+# Cuts of a problem that left out kernel values up to so many times as large as another does serve it too.
+_AS_SMALL = 100.0
+
+
 class KernelCuts:
     """Cuts with their score tables."""
 
@@ -32,11 +36,13 @@ class KernelCuts:
     def copy_for(self, problem: KernelScores) -> KernelCuts:
         """Return a set of the same cuts for the same problem bound anew.
 
-        Score tables, which never change, are shared; those in float32 are made afresh for a problem in double.
+        Score tables, which never change, are shared; they are made afresh for a problem in double where they are in float32, and
+        for one that counts much smaller kernel values.
         """
         other = KernelCuts(problem)
         other._cuts, other._gram = self._cuts.copy(), self._gram
-        if problem.is_single or not self._problem.is_single:
+        is_as_wide = self._problem.negligible <= _AS_SMALL * problem.negligible
+        if (problem.is_single or not self._problem.is_single) and is_as_wide:
             other._scores = list(self._scores)
             return other
         for number in range(len(self._scores)):

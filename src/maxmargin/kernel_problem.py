@@ -49,9 +49,9 @@ class KernelProblem(KernelScores, LinearProblem):
 
     def row_blocks(self, C: float, *, squared: bool) -> _core.RowBlocks | None:
         """Return the dual of all examples where each is one row with one label, moved by columns of the kernel matrix."""
-        product = self.product
-        if not self.space.has_row_labels or not isinstance(product, NativeProduct):
+        if not self.space.has_row_labels or not isinstance(self.product, NativeProduct):
             return None
+        product = self._whole_product()
         s = np.ones(self.n_examples) if self.sample_weight is None else self.sample_weight
         self._n_sums = 0
         return _core.RowBlocks(
@@ -63,6 +63,14 @@ class KernelProblem(KernelScores, LinearProblem):
             self.kernel.constant,
             self.n_jobs,
         )
+
+    def _whole_product(self) -> NativeProduct:
+        """Return the product whose columns are whole, in the order of the rows."""
+        if self.negligible > 0.0:
+            self.negligible = 0.0
+            self._product = self._new_product()
+        assert isinstance(self._product, NativeProduct)
+        return self._product
 
     def sum_rows(self, blocks: _core.RowBlocks, weights: DenseWeights) -> None:
         """Take the coefficients of the blocks; the scores, which moved with them, are summed afresh now and then."""

@@ -37,6 +37,8 @@ _FEW_ROWS = 200
 # rows with larger exponents are treated apart.)
 _ROUNDING, _FEW_UNITS, _SINGLE_SHARE = 6e-8, 10.0, 0.3
 _SAMPLED_ROWS, _APART = 128, 1024.0
+# Kernel values count as 0 where all that a score may lose by that is this share of the tolerance.
+_NEGLIGIBLE_SHARE = 1e-5
 # Functions are tried for symmetry on so few rows; values may differ by this share of the largest.
 _FEW, _ASYMMETRY = 16, 1e-6
 # A coefficient below this share of the largest is what is left of larger ones.
@@ -64,6 +66,7 @@ class KernelScores(Problem):
         self.n_kernel = X.shape[0] * self.stride  # so many of the weights come before those that no kernel has
         self.is_small = X.shape[0] <= _FEW_ROWS
         self.is_single = False
+        self.negligible = 0.0  # kernel values below it may count as 0
         self._X = X
         self._offsets = offsets
         self._n_part_values = 0
@@ -74,12 +77,26 @@ class KernelScores(Problem):
 
     def prepare(self, C: float, tol: float) -> None:
         """Choose the precision of kernel values by what is asked for."""
-        is_single = self._can_be_single(C, tol)
-        if self._product is None or is_single != self.is_single:
-            self.is_single = is_single
-            self._product = kernel_product(
-                self.kernel, self._X, is_single=is_single, cache_bytes=1e6 * self.kernel.cache
-            )
+        is_single, negligible = self._can_be_single(C, tol), self._most_negligible(C, tol)
+        if self._product is None or is_single != self.is_single or negligible < self.negligible:
+            self.is_single, self.negligible = is_single, negligible
+            self._product = self._new_product()
+
+    def _new_product(self) -> Product:
+        return kernel_product(
+            self.kernel,
+            self._X,
+            is_single=self.is_single,
+            cache_bytes=1e6 * self.kernel.cache,
+            negligible=self.negligible,
+        )
+
+    def _most_negligible(self, C: float, tol: float) -> float:
+        """Return the kernel value below which no value counts: coefficients of rows add up to Σ C s_i, or to a few times that."""
+        if self._must_be_double or self._X.shape[0] <= DOUBLE_ROWS or self.kernel.name != "rbf" or not np.isfinite(C):
+            return 0.0
+        total = self.n_examples if self.sample_weight is None else float(self.sample_weight.sum())
+        return float(min(_NEGLIGIBLE_SHARE * tol / max(C * total, 1.0), 0.5))
 
     def _can_be_single(self, C: float, tol: float) -> bool:
         """Return whether what float32 rounds off scores is likely to be small against the tolerance.
@@ -98,9 +115,13 @@ class KernelScores(Problem):
         return bool(error * C * heaviest * np.sqrt(n_rows) * largest <= _SINGLE_SHARE * tol)
 
     def score_error(self, weights: DenseWeights) -> float:
-        """Return by how much scores differ from those in double precision: the largest difference in a sample of rows."""
+        """Return by how much scores differ from those in double precision.
+
+        That is the largest difference in a sample of rows, and what all kernel values come to at most that counted as 0.
+        """
+        left_out = self.negligible * float(np.abs(weights.vector[: self.n_kernel]).sum()) if self.negligible else 0.0
         if not self.is_single:
-            return 0.0
+            return left_out
         rows = np.linspace(0, self._X.shape[0] - 1, 2 * _SAMPLED_ROWS).astype(np.int64)
         entries = np.flatnonzero(weights.vector[: self.n_kernel])
         exact = self.scores_of(rows, entries, weights.vector[entries], is_single=False)
@@ -108,7 +129,7 @@ class KernelScores(Problem):
             rounded = self.scores_of(rows, entries, weights.vector[entries], is_single=True)
         else:
             rounded = weights.exact[self.places_of(rows)]
-        return float(np.max(np.abs(exact - rounded), initial=0.0))
+        return left_out + float(np.max(np.abs(exact - rounded), initial=0.0))
 
     def double(self) -> None:
         """Compute kernel values in double precision from now on, whatever is asked for."""

@@ -9,5 +9,7 @@ void kernel_values(const KernelTask<float>& task);
 void kernel_values(const KernelTask<double>& task);
 void kernel_values(const SparseKernelTask<float>& task);
 void kernel_values(const SparseKernelTask<double>& task);
+void box_bounds(const BoxTask<float>& task);
+void box_bounds(const BoxTask<double>& task);
 
 }  // namespace maxmargin::MAXMARGIN_ISA

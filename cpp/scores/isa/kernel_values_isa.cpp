@@ -127,6 +127,7 @@ inline Lanes<Scalar> power_of_two(Lanes<Scalar> x) {
     };
     const L shifted = x + L::all(L::magic), rest = x - (shifted - L::all(L::magic));
     L sum = L::all(static_cast<Scalar>(series[n_terms - 1]));
+#pragma GCC unroll 16
     for (int k = n_terms - 2; k >= 0; --k) sum = sum * rest + L::all(static_cast<Scalar>(series[k]));
     return sum.scaled(shifted);
 }
@@ -165,7 +166,13 @@ template <KernelKind kind, class Scalar>
 inline void apply(const KernelFunction& function, int64_t n_values, Scalar* values) {
     if constexpr (kind == KernelKind::linear) return;
     using L = Lanes<Scalar>;
-    for (int64_t k = 0; k < n_values; k += L::width) value<kind>(function, L::load(values + k)).store(values + k);
+    for (int64_t k = 0; k < n_values; k += panel_rows) {
+        L of_panel[L::per_panel];
+#pragma GCC unroll 8
+        for (int j = 0; j < L::per_panel; ++j) of_panel[j] = value<kind>(function, L::load(values + k + j * L::width));
+#pragma GCC unroll 8
+        for (int j = 0; j < L::per_panel; ++j) of_panel[j].store(values + k + j * L::width);
+    }
 }
 
 template <class Scalar>
@@ -207,6 +214,21 @@ void sum_products(const SparseKernelTask<Scalar>& task) {
     for (int k = 0; k < L::per_panel; ++k) sum[k].store(task.values + k * L::width);
 }
 
+template <class Scalar>
+inline void subtract_distances(const BoxTask<Scalar>& task) {
+    using L = Lanes<Scalar>;
+    for (int64_t k = 0; k < task.n_boxes; k += L::width) {
+        L sum = L::all(0);
+        for (int64_t f = 0; f < task.n_features; ++f) {
+            const L above = L::load(task.many_lows + f * task.n_boxes + k) - L::all(task.highs[f * task.step]);
+            const L below = L::all(task.lows[f * task.step]) - L::load(task.many_highs + f * task.n_boxes + k);
+            const L gap = above.at_least(below).at_least(L::all(0));
+            sum = sum + gap * gap;
+        }
+        (L::load(task.bounds + k) - L::all(Scalar(0.5)) * sum).store(task.bounds + k);
+    }
+}
+
 // Calls use<kind>() of the function's kind.
 template <class Use>
 inline void by_kind(KernelKind kind, Use&& use) {
@@ -236,5 +258,7 @@ void kernel_values(const KernelTask<float>& task) { values_of(task); }
 void kernel_values(const KernelTask<double>& task) { values_of(task); }
 void kernel_values(const SparseKernelTask<float>& task) { values_of(task); }
 void kernel_values(const SparseKernelTask<double>& task) { values_of(task); }
+void box_bounds(const BoxTask<float>& task) { subtract_distances(task); }
+void box_bounds(const BoxTask<double>& task) { subtract_distances(task); }
 
 }  // namespace maxmargin::MAXMARGIN_ISA

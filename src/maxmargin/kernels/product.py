@@ -42,6 +42,15 @@ class Coefficients:
         labels = (entries - owners * stride).astype(np.int32)
         return cls(points, np.append(starts, len(entries)).astype(np.int64), labels, np.ascontiguousarray(values))
 
+    def moved(self, places: NDArray[np.int64]) -> Coefficients:
+        """Return the same coefficients for points that stand elsewhere: point j at ``places[j]``."""
+        points = places[self.points]
+        order = np.argsort(points)
+        lengths = np.diff(self.starts)[order]
+        starts = np.append(0, np.cumsum(lengths))
+        numbers = np.arange(len(self.values)) + np.repeat(self.starts[:-1][order] - starts[:-1], lengths)
+        return Coefficients(points[order], starts, self.labels[numbers], self.values[numbers])
+
 
 class Product(Protocol):
     """K(rows, points) as something that multiplies."""
@@ -55,33 +64,60 @@ class Product(Protocol):
 
 
 class NativeProduct:
-    """A product whose kernel the core computes, in float32 or float64."""
+    """A product whose kernel the core computes, in float32 or float64.
+
+    Values of the RBF kernel below ``negligible`` may count as 0. Dense rows are then put in an order in which neighbours are
+    alike, so that whole stretches of such values are known without a look at them; it does not show outside.
+    """
 
     def __init__(
-        self, kernel: Kernel, rows: Any, points: Any = None, *, is_single: bool, cache_bytes: float = 0.0
+        self,
+        kernel: Kernel,
+        rows: Any,
+        points: Any = None,
+        *,
+        is_single: bool,
+        cache_bytes: float = 0.0,
+        negligible: float = 0.0,
     ) -> None:
         parts = repeated_parts(rows) if kernel.name == "rbf" and points is None else None
         if parts is not None:
             rows = parts.rest
-        own, other = core_features(rows), None if points is None else core_features(points)
+        codes, distances2 = (None, None) if parts is None else (parts.codes, parts.distances2)
         is_sparse: bool = sp.issparse(rows)
         # Distances do not change when all points move: near their centre they keep most digits.
         centre = None if is_sparse or kernel.name != "rbf" else _centre(rows if points is None else points)
-        assert isinstance(kernel.name, str)
-        self.core = _core.KernelProduct(
-            own,
-            other,
-            kernel.name,
-            float(kernel.gamma),
-            kernel.coef0,
-            kernel.degree,
-            centre,
-            is_single,
-            cache_bytes,
-            None if parts is None else parts.codes,
-            None if parts is None else parts.distances2,
-        )
+        name, gamma = kernel.name, float(kernel.gamma)
+        assert isinstance(name, str)
+        other = None if points is None else core_features(points)
+
+        def core(rows: Any, codes: Any, negligible: float) -> _core.KernelProduct:
+            own = core_features(rows)
+            return _core.KernelProduct(
+                own,
+                other,
+                name,
+                gamma,
+                kernel.coef0,
+                kernel.degree,
+                centre,
+                is_single,
+                cache_bytes,
+                codes,
+                distances2,
+                negligible,
+            )
+
         self._constant = kernel.constant
+        self._order: NDArray[np.int64] | None = None
+        if negligible > 0.0 and kernel.name == "rbf" and points is None and not is_sparse:
+            self._order = order = _core.order_alike(core_features(rows), codes)
+            self._places = np.argsort(order)
+            self.core = core(rows[order], None if codes is None else codes[order], negligible)
+            if self.core.leaves_out:
+                return
+            self._order = None
+        self.core = core(rows, codes, 0.0)
 
     @property
     def n_computed(self) -> int:
@@ -90,12 +126,20 @@ class NativeProduct:
 
     def add(self, coefficients: Coefficients, stride: int, out: FloatArray, n_jobs: int) -> None:
         """Add the product to ``out``."""
-        c = coefficients
+        if self._order is None:
+            self._add(coefficients, stride, out, n_jobs)
+        else:
+            ordered = np.zeros_like(out)
+            self._add(coefficients.moved(self._places), stride, ordered, n_jobs)
+            out.reshape(-1, stride)[self._order] += ordered.reshape(-1, stride)
+        _add_constant(self._constant, coefficients, stride, out)
+
+    def _add(self, c: Coefficients, stride: int, out: FloatArray, n_jobs: int) -> None:
         self.core.add(c.points, c.starts, c.labels, c.values, stride, out, n_jobs)
-        _add_constant(self._constant, c, stride, out)
 
     def matrix(self, points: NDArray[np.int64], first: int, end: int, n_jobs: int = 1) -> Any:
         """Return K(rows first … end − 1, points)."""
+        assert self._order is None, "rows of a matrix are in their own order"
         values: Any = self.core.matrix(points, first, end, n_jobs)
         return values if self._constant == 0.0 else values + values.dtype.type(self._constant)
 
@@ -133,11 +177,11 @@ class PythonProduct:
         return called(self._kernel, self._rows[rows], self._points[points])
 
 
-def kernel_product(kernel: Kernel, X: Any, *, is_single: bool, cache_bytes: float) -> Product:
-    """Return K(X, X) as a product."""
+def kernel_product(kernel: Kernel, X: Any, *, is_single: bool, cache_bytes: float, negligible: float = 0.0) -> Product:
+    """Return K(X, X) as a product; values below ``negligible`` may count as 0."""
     if not kernel.is_native:
         return PythonProduct(kernel, X)
-    return NativeProduct(kernel, _best_layout(X), is_single=is_single, cache_bytes=cache_bytes)
+    return NativeProduct(kernel, _best_layout(X), is_single=is_single, cache_bytes=cache_bytes, negligible=negligible)
 
 
 def cross_product(kernel: Kernel, X: Any, basis: Any, *, is_single: bool = False) -> Product:
