@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from maxmargin.expansion_weights import ExpansionWeights
 from maxmargin.kernel_scores import KernelScores
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.product import NativeProduct
-from maxmargin.problem import FloatArray, IntArray, LinearProblem
+from maxmargin.problem import FloatArray, IntArray, LinearProblem, Part
 from maxmargin.weights import DenseWeights
 
 # Scores that moved with single rows are summed afresh after so many rounds: many small changes leave rounding behind.
@@ -35,13 +36,42 @@ class KernelProblem(KernelScores, LinearProblem):
         n_columns: int,
         cheap_oracle: bool,
         offsets: IntArray | None = None,
+        structure_of: Callable[[IntArray], _core.Structure] | None = None,
     ) -> None:
         space = _core.LinearSpace(core_features(row_numbers(X.shape[0])), structure, rescaling)
         LinearProblem.__init__(self, space, sample_weight, np.zeros(0, np.int64), n_jobs, cheap_oracle=cheap_oracle)
         # Scores are looked up: there is nothing to gain from reading them in float32, and every pass is exact.
         self.always_precise = True
         self._n_sums = 0
+        self._rescaling = rescaling
+        self._structure_of = structure_of  # the structure of some examples, where each is one row
         self._set_kernel(kernel, X, n_columns, offsets)
+
+    def part(self, examples: IntArray) -> Part | None:
+        """Return the problem of some of the rows, where each is an example."""
+        structure_of = self._structure_of
+        if structure_of is None or not self.kernel.is_native:
+            return None
+        part = KernelProblem(
+            self.kernel,
+            self._X[examples],
+            structure_of(examples),
+            self._rescaling,
+            None if self.sample_weight is None else self.sample_weight[examples],
+            self.n_jobs,
+            n_columns=self.n_columns,
+            cheap_oracle=self.cheap_oracle,
+            structure_of=lambda rows: structure_of(examples[rows]),
+        )
+
+        def extend(weights: DenseWeights) -> FloatArray:
+            coef = np.zeros(self.n_weights)
+            coef[self.places_of(examples)] = weights.vector
+            self.oracle_calls += part.oracle_calls
+            self._n_part_values += part.n_kernel_values
+            return coef
+
+        return Part(part, extend)
 
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, where the structure has no table."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,23 @@ FloatArray = NDArray[np.float64]
 
 class InexactOracleWarning(UserWarning):
     """An oracle returned an output that is provably not the most violated one."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A problem over some of the examples of another one.
+
+    Attributes
+    ----------
+    problem : Problem
+        The smaller problem.
+    extend : callable
+        Returns, for weights of the smaller problem, the sum of planes that they are as one of the other's; called once, at the
+        end: the work that was done is counted there.
+    """
+
+    problem: Problem
+    extend: Callable[[DenseWeights], FloatArray]
 
 
 class Problem(ABC):
@@ -135,6 +154,10 @@ class Problem(ABC):
 
     def prepare(self, C: float, tol: float) -> None:  # noqa: B027 - most problems are ready when they are made
         """Learn how closely the problem is to be solved, up to which C, before a run."""
+
+    def part(self, examples: IntArray) -> Part | None:
+        """Return the same problem for some of the examples; None where it would not help to solve that first."""
+        return None
 
     def score_error(self, weights: DenseWeights) -> float:
         """Return by how much the scores that bounds rest on may be wrong beyond double precision."""

@@ -136,11 +136,15 @@ class LinearModel(ABC):
         rescaling: str,
         n_jobs: int,
         offsets: IntArray | None = None,
+        structure_of: Callable[[IntArray], _core.Structure] | None = None,
     ) -> LinearProblem:
-        """Join checked features and the structure of their outputs; ``offsets`` say where examples of many rows begin."""
+        """Join checked features and the structure of their outputs.
+
+        ``offsets`` say where examples of many rows begin; where each is one row, ``structure_of`` gives the structure of some.
+        """
         weights = check_sample_weight(sample_weight, structure.n_examples)
         if self.kernel is not None:
-            return self._kernel_problem(self.kernel, X, structure, weights, rescaling, n_jobs, offsets)
+            return self._kernel_problem(self.kernel, X, structure, weights, rescaling, n_jobs, offsets, structure_of)
         self.n_features = X.shape[1]
         return LinearProblem(
             _core.LinearSpace(core_features(X), structure, rescaling),
@@ -160,6 +164,7 @@ class LinearModel(ABC):
         rescaling: str,
         n_jobs: int,
         offsets: IntArray | None,
+        structure_of: Callable[[IntArray], _core.Structure] | None,
     ) -> LinearProblem:
         if self.nonnegative:
             raise ValueError("nonnegative is for weights of features; with a kernel there are none.")
@@ -172,7 +177,13 @@ class LinearModel(ABC):
         # w has a coefficient for each training row.
         self.n_features = X.shape[0]
         return KernelProblem(
-            kernel.for_data(X), X, *common, n_columns=self._rows, cheap_oracle=self.cheap_oracle, offsets=offsets
+            kernel.for_data(X),
+            X,
+            *common,
+            n_columns=self._rows,
+            cheap_oracle=self.cheap_oracle,
+            offsets=offsets,
+            structure_of=structure_of,
         )
 
     def _predict_rows(

@@ -12,7 +12,7 @@ from maxmargin import _core
 from maxmargin._feature_rows import as_features, check_values
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import LinearModel, check_cost_matrix
-from maxmargin.problem import LinearProblem
+from maxmargin.problem import IntArray, LinearProblem
 
 
 class Binary(LinearModel):
@@ -71,8 +71,12 @@ class Binary(LinearModel):
         check_values(X)
         y = np.ascontiguousarray(given, dtype=np.int32)
         cost = check_cost_matrix(self.cost if self.cost is not None else 1.0 - np.eye(2), 2)
-        structure = _core.Binary(len(y), y, cost[0, 1], cost[1, 0])
-        return self._problem(X, structure, sample_weight, rescaling, n_jobs)
+
+        def structure_of(rows: IntArray) -> _core.Structure:
+            return _core.Binary(len(rows), y[rows], cost[0, 1], cost[1, 0])
+
+        everyone = np.arange(len(y))
+        return self._problem(X, structure_of(everyone), sample_weight, rescaling, n_jobs, structure_of=structure_of)
 
     def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return the sign of each row's score; 0 counts as −1."""

@@ -18,7 +18,7 @@ from maxmargin.models._linear import (
     check_n_labels,
     label_numbers,
 )
-from maxmargin.problem import FloatArray, LinearProblem
+from maxmargin.problem import FloatArray, IntArray, LinearProblem
 
 
 class Multiclass(LinearModel):
@@ -75,8 +75,13 @@ class Multiclass(LinearModel):
             raise ValueError("X has no rows: training needs at least one example.")
         check_values(X)
         y = label_numbers(given, self.n_labels, lambda row: f"Y[{row}]")
-        structure = _core.Multiclass(len(y), self.n_labels, y, self._cost_matrix())
-        return self._problem(X, structure, sample_weight, rescaling, n_jobs)
+        cost = self._cost_matrix()
+
+        def structure_of(rows: IntArray) -> _core.Structure:
+            return _core.Multiclass(len(rows), self.n_labels, y[rows], cost)
+
+        everyone = np.arange(len(y))
+        return self._problem(X, structure_of(everyone), sample_weight, rescaling, n_jobs, structure_of=structure_of)
 
     def _cost_matrix(self) -> FloatArray | None:
         if self.cost is None:

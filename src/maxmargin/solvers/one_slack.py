@@ -10,8 +10,8 @@ the paper. Rules of the paper, section 4: warm-started QP of adaptive precision;
 dropped; a cut is first composed from cached planes, and only if that one is not violated enough the oracle is asked. Only a
 cut from the oracle can end the training.
 
-``stabilization`` goes beyond the paper: see ``_stabilized.py``. ``cuts_per_iteration`` adds cuts of other outputs: see
-``_extra_cuts.py``.
+``stabilization`` goes beyond the paper: see ``_stabilized.py``, and for kernels ``_sample_start.py``. ``cuts_per_iteration``
+adds cuts of other outputs: see ``_extra_cuts.py``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from maxmargin._parameters import is_integer, is_number
 from maxmargin.problem import Problem
 from maxmargin.solvers._cutting_planes import CutModel, Separator, StoredCuts
 from maxmargin.solvers._extra_cuts import COMBINATIONS, NOTHING_ADDED, SOURCES, ExtraCuts
+from maxmargin.solvers._sample_start import add_sample_cut
 from maxmargin.solvers._stabilized import CachedLineSearch, LineSearchSeparator, ScoredLineSearch, block_passes
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
@@ -146,6 +147,8 @@ class OneSlack(Solver):
             separator,
         ):
             yield self._finish(step, task, False, 0.0)
+        if planes is None and stabilized and not problem.has_vectors:
+            add_sample_cut(task, model, OneSlack({"stabilization": self.option["stabilization"]}))
         if model.size:
             model.solve(0.0)
             if stabilized:
@@ -179,6 +182,12 @@ class OneSlack(Solver):
             if self._extra is not None and is_exact:
                 self._extra.add(model, w)
             model.solve(self._qp_tolerance(task, violation, best_primal))
+
+    @property
+    def model(self) -> CutModel:
+        """The cuts of the last run."""
+        assert self._model is not None, "there was no run"
+        return self._model
 
     def planes(self) -> StoredCuts | None:
         """Return the cuts and the cached planes."""
