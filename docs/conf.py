@@ -37,7 +37,14 @@ autodoc_typehints = "none"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "maxmargin"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    # Examples need the room.
+    "secondary_sidebar_items": {"*": ["page-toc", "sourcelink"], "gallery/**": []},
+}
+html_static_path = ["_static"]
+html_css_files = ["gallery.css"]
 
 # --- The gallery: examples/ is run and becomes docs/gallery ---
 

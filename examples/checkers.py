@@ -7,7 +7,9 @@ Points on a checkerboard, their two classes one square each: no line separates t
 cuts of a few sampled points. The first is exact and says so with two bounds that close in on the optimum; the others
 end near it.
 
-To run it by hand::
+To run it by hand:
+
+.. code-block:: text
 
     python examples/checkers.py                          shows the pictures
     python examples/checkers.py --points 2000 -o .       writes them to this folder
@@ -76,7 +78,7 @@ for name, options in METHODS.items():
 # --------------------
 #
 # Colours are the scores of the plane, the black line is where they change sign, dots are some of the training points.
-# All three find the squares. The surface of fewer basis points is rounder at the corners.
+# All three find the squares.
 
 SHOWN = {"exact, block-dual": "exact", "low rank, 500 points": "low rank", "sampled cuts, linear": "sampled cuts"}
 

@@ -4,7 +4,9 @@ A part-of-speech tagger
 
 Train on the bundled sentences, read the certificate, evaluate, tag: what :class:`maxmargin.ChainSVM` does with sequences.
 
-To run it by hand::
+To run it by hand:
+
+.. code-block:: text
 
     python examples/tagger_demo.py            some seconds
     python examples/tagger_demo.py --jobs 2   the same weights with two threads

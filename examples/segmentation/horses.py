@@ -10,7 +10,9 @@ Needs ``pip install maxmargin[images] matplotlib`` and the Weizmann horses (see
 :func:`maxmargin.datasets.load_weizmann_horses`) in the folder named by ``MAXMARGIN_DATA``; a page that was built without
 them shows the code alone.
 
-To run it by hand::
+To run it by hand:
+
+.. code-block:: text
 
     python examples/segmentation/horses.py                                 a part of the horses, shows the pictures
     python examples/segmentation/horses.py --images 0 --cache graphs       all of them; keeps their superpixels
@@ -86,7 +88,8 @@ for name, weight in zip(EDGE_FEATURES, together.svm.edge_coef_.ravel(), strict=T
 print(f"\ntrained in {seconds:.1f} CPU s\n{together.svm.certificate_}")
 
 # %%
-# Some of the test images
+# Test images
+# -----------
 
 chosen = np.unique(np.linspace(0, len(test) - 1, 6).astype(int))
 draw(chosen, images, masks, test, {"each by itself": singly, "GraphSVM": jointly})

@@ -71,8 +71,14 @@ def measured(labels, graphs, masks):
 def draw(which, images, masks, graphs, columns):
     """Return a figure with a row for each image named in `which`: image, truth and the labels of each column."""
     n_columns = 2 + len(columns)
+    heights = [images[i].shape[0] / images[i].shape[1] for i in which]
     figure, axes = plt.subplots(
-        len(which), n_columns, figsize=(2.5 * n_columns, 1.9 * len(which)), layout="constrained", squeeze=False
+        len(which),
+        n_columns,
+        figsize=(2.5 * n_columns, 2.55 * sum(heights)),
+        height_ratios=heights,
+        layout="constrained",
+        squeeze=False,
     )
     for axis, title in zip(axes[0], ["image", "truth", *columns], strict=True):
         axis.set_title(title)
