@@ -2,8 +2,8 @@
 A checkerboard under an RBF kernel
 ==================================
 
-Points on a checkerboard, their two classes one square each: no line separates them, a kernel does. Three ways to train
-:class:`maxmargin.BinarySVM` with one are compared here: the kernel itself, a low-rank kernel on a few basis points, and
+Points on a checkerboard, their class the colour of their square: no line separates them, a kernel does. Three ways to
+train :class:`maxmargin.BinarySVM` with one are compared here: the kernel itself, a low-rank kernel on a few basis points, and
 cuts of a few sampled points. The first is exact and says so with two bounds that close in on the optimum; the others
 end near it.
 

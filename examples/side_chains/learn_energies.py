@@ -66,6 +66,9 @@ for what, instances in (("to train", train), ("to test", test)):
 #
 # Labellings are searched for by TRW-S, which does not always prove that it found the best one. The certificate counts what
 # such a search may have missed and says so; the warning that says it too is left out here.
+#
+# A few small proteins teach little. With all 39 (``--proteins 0``) learned weights have 79.7 % of χ1 right, where weights of
+# 1 have 78.1 %.
 
 table = {}
 
@@ -83,7 +86,7 @@ node_ones, pair_ones = np.ones(len(NODE_TERMS)), np.ones(len(PAIR_TERMS))
 report("all terms of single side chains", [decode(x, node_ones, nothing) for x in test])
 report("all terms, every weight 1", [decode(x, node_ones, pair_ones) for x in test])
 start = time.process_time()
-svm = mm.GraphSVM(C=0.01, nonnegative="all", tol=5e-3, n_jobs=arguments.jobs)
+svm = mm.GraphSVM(C=0.01, nonnegative="all", tol=2e-3, n_jobs=arguments.jobs)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", mm.InexactOracleWarning)
     svm.fit([to_graph(x) for x in train], [x.truth for x in train])
