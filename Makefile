@@ -5,7 +5,7 @@
 #   make sanitize   the tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer (GCC)
 #   make lint       only lint and types
 #   make stub       write the types of the compiled core anew
-#   make docs       the documentation, where docs/conf.py exists
+#   make docs       the documentation, with a gallery of examples that are run; a minute or two
 #   make clean      remove everything made here
 #
 # PYTEST_ARGS goes to pytest: make sanitize PYTEST_ARGS="-k chain -x"
@@ -74,14 +74,9 @@ stub: $(VENV)/.installed
 	sed -i.bak 's/-> tuple:/-> tuple[Any, ...]:/; s/import Annotated, overload/import Annotated, Any, overload/' src/maxmargin/_core.pyi
 	rm src/maxmargin/_core.pyi.bak
 
-docs:
-	@if [ -f docs/conf.py ]; then $(MAKE) --no-print-directory docs/_build; \
-	 else echo "docs/conf.py does not exist: the documentation is the pages in docs/"; fi
-
-.PHONY: docs/_build
-docs/_build: $(VENV)/.installed
+docs: $(VENV)/.installed
 	$(PIP) install --group docs
 	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -50,7 +50,7 @@ def horses(cache: str | None) -> tuple[list[mm.Graph], list[Any]]:
 def side_chains(cache: str | None) -> tuple[list[mm.Graph], list[Any]]:
     """Return the graphs of the training proteins with the numbers of the right candidates."""
     from instances import make_instances, split_by_target
-    from learn_energies import to_graph
+    from predictions import to_graph
 
     train, _ = make_instances(*split_by_target(mm.datasets.load_side_chains()), folder=cache)
     return [to_graph(instance) for instance in train], [instance.truth for instance in train]

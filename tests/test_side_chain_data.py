@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "side_chains"))
 import chemistry
 import energies
 import instances
-import learn_energies
+import predictions
 import rotamers
 
 # --- Rotamers ---
@@ -343,7 +343,7 @@ def energy(instance, labels, node_weights, pair_weights):
 
 def test_decoded_labels_cannot_be_improved_one_by_one(instance):
     weights = np.ones(3), np.ones(5)
-    labels = learn_energies.decode(instance, *weights)
+    labels = predictions.decode(instance, *weights)
     least = energy(instance, labels, *weights)
     assert least <= energy(instance, instance.truth, *weights) + 1e-6
     for node, features in enumerate(instance.candidate_features):
@@ -354,7 +354,7 @@ def test_decoded_labels_cannot_be_improved_one_by_one(instance):
 
 
 def test_accuracies_count_angles_and_candidates(instance):
-    chi1, chi12, right = learn_energies.accuracies([instance], [instance.truth])
+    chi1, chi12, right = predictions.accuracies([instance], [instance.truth])
     assert right == 1
     labels = instance.truth.copy()
     # Serine has one angle; its other candidates are 120° away.
@@ -363,7 +363,7 @@ def test_accuracies_count_angles_and_candidates(instance):
     near = rotamers.is_within(
         "SER", instance.candidate_angles[serine][instance.truth[serine]], instance.native_angles[serine]
     )
-    worse = learn_energies.accuracies([instance], [labels])
+    worse = predictions.accuracies([instance], [labels])
     n_nodes = len(labels)
     assert worse == pytest.approx((chi1 - near[0] / n_nodes, chi12, 1 - 1 / n_nodes))
 
@@ -413,14 +413,14 @@ def test_energies_of_a_protein_prefer_its_native_shape():
 
 
 def test_the_best_labelling_of_the_graph_has_least_energy(instance):
-    graph = learn_energies.to_graph(instance)
+    graph = predictions.to_graph(instance)
     assert graph.candidate_counts.tolist() == [len(features) for features in instance.candidate_features]
     model = mm.models.Pairwise(None)
     model.n_features, model.n_edge_features = graph.rows.shape[1], graph.edge_rows.shape[1]
     node_weights, pair_weights = np.full(graph.rows.shape[1], 0.5), np.full(graph.edge_rows.shape[1], 0.3)
     w = model.join(coef=node_weights[None], edge_coef=pair_weights[None, :, None])
     (labels,) = model.predict([graph], w)
-    decoded = learn_energies.decode(instance, node_weights, pair_weights)
+    decoded = predictions.decode(instance, node_weights, pair_weights)
     least = energy(instance, labels, node_weights, pair_weights)
     assert least <= energy(instance, decoded, node_weights, pair_weights) + 1e-6
     assert least < energy(instance, np.zeros(graph.n_nodes, int), node_weights, pair_weights)

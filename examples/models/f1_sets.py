@@ -1,6 +1,9 @@
-"""Choose a subset of items, trained for the F1 measure: a loss that is not a sum over the items.
+"""
+Sets of items, trained for the F1 measure
+=========================================
 
-An input is a matrix with one row of features per item; an output says for each item whether it is chosen.
+Choose a subset of items, with a loss that is not a sum over the items. An input is a matrix with one row of features per
+item; an output says for each item whether it is chosen::
 
     Ψ(x, y) = Σ_{chosen j} x_j          Δ(y, ȳ) = 1 − F1(ȳ against y)
 

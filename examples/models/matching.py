@@ -1,7 +1,10 @@
-"""Match the items of two groups one to one: the best matching is found by an assignment solver, not by enumeration.
+"""
+Matchings, found by an assignment solver
+========================================
 
-An input holds a feature vector for each pair of items, an array (k, k, features); an output is a permutation: item i on
-the left goes with item y[i] on the right.
+Match the items of two groups one to one: the best matching is searched for, not enumerated. An input holds a feature
+vector for each pair of items, an array (k, k, features); an output is a permutation: item i on the left goes with item
+y[i] on the right::
 
     Ψ(x, y) = Σ_i x[i, y_i]          Δ(y, ȳ) = number of items matched wrongly
 

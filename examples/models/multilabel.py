@@ -1,6 +1,8 @@
-"""Several labels at once, with a weight for each pair of labels that go together: all 2^k label sets are tried.
+"""
+Several labels at once, all sets of them tried
+==============================================
 
-An input is a feature vector, an output a vector of k zeros and ones.
+Each pair of labels that go together has a weight. An input is a feature vector, an output a vector of k zeros and ones::
 
     Ψ(x, y) = (x ⊗ y,  y_a y_b for all a < b)          Δ(y, ȳ) = number of wrong labels
 
