@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t most_solves = 1000;
 constexpr double largest_decline = 100.0;
+constexpr int64_t scans_per_heartbeat = 1024;
 
 }  // namespace
 

@@ -72,7 +72,6 @@ class MaxFlow {
         uint32_t parent = 0;  // the arc to the parent, or what stands in its place (max_flow.cpp)
     };
     // What stands in place of an arc to the parent; arcs are fewer than 2³¹.
-    static constexpr int64_t scans_per_heartbeat = 1024;
     static constexpr uint32_t no_parent = ~uint32_t{0};  // in a root and outside the forests
     static constexpr uint32_t lost_parent = no_parent - 1;
     // The last level of a forest and its nodes, those yet to be scanned; and the nodes of the level after it.
@@ -143,7 +142,6 @@ class MaxFlow {
     bool changes_are_large() const;
     bool give_up_repair();
     void examine_all();
-    void complete_sink_forest();
     void settle_all();
     void adopt_all();
     void plant_root(int32_t node);

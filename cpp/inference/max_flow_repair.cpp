@@ -16,7 +16,6 @@
 #include <cmath>
 
 #include "inference/max_flow.hpp"
-#include "threads/parallel.hpp"
 
 namespace maxmargin {
 
@@ -79,32 +78,16 @@ bool MaxFlow::give_up_repair() {
 }
 
 void MaxFlow::examine_all() {
-    std::vector<int32_t> outside;
     for (int32_t i = 0; i < n_nodes_; ++i) {
-        if (levels_[i] > 0) examine<source_side>(i);
-        else if (levels_[i] < 0) examine<sink_side>(i);
-        else if (nodes_[i].excess != 0.0) outside.push_back(i);
-    }
-    if (!outside.empty()) complete_sink_forest();
-    for (const int32_t index : outside) {
-        if (levels_[index] < 0) examine<sink_side>(index);
-        else plant_root(index);
-    }
-}
-
-// A solve ends when S is whole, and T may have stopped short of nodes that could be settled in it.
-void MaxFlow::complete_sink_forest() {
-    Frontier& frontier = frontiers_[sink_side];
-    for (; !frontier.nodes.empty(); frontier.advance())
-        for (size_t k = 0; k < frontier.nodes.size(); ++k) {
-            if (k % scans_per_heartbeat == 0) heartbeat();
-            const int32_t index = frontier.nodes[k];
-            if (height<sink_side>(index) != frontier.level) continue;
-            const uint32_t end = nodes_[index + 1].first_arc;
-            for (uint32_t a = nodes_[index].first_arc; a < end; ++a)
-                if (int(levels_[arcs_[a].head] == 0) & int(carries_from_parent<sink_side>(arcs_[a])))
-                    place<sink_side>(arcs_[a].head, arcs_[a].sister(), frontier.level + 1);
+        if (levels_[i] > 0) {
+            examine<source_side>(i);
+        } else if (levels_[i] < 0) {
+            examine<sink_side>(i);
+        } else if (nodes_[i].excess != 0.0) {
+            --orphans_left_;  // outside the forests, which end where S is whole
+            plant_root(i);
         }
+    }
 }
 
 void MaxFlow::settle_all() {
