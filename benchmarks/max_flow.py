@@ -18,6 +18,9 @@ capacities; they are compared with a cold solve (``all``) of the same new capaci
     one weight 5 %      all pair scores grow by 5 %
     weights 1 %, 5 %    every capacity is multiplied by a number of its own, normal around 1 with this deviation
 
+The first three change every node by as much as its score has, so that little of the old flow is of use: what is gained
+there is mostly the building of the graph. The searches of real runs are in max_flow_training.py.
+
 PyMaxflow is under the GPL: it is used here for comparison only.
 """
 

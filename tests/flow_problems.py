@@ -52,6 +52,26 @@ class Capacities:
             chosen = self.rng.random(len(numbers)) < chance
             numbers[chosen] = self.draw(chosen.sum())
 
+    def change_a_little(self):
+        """Add at most 1 to or take it from many numbers, or more at few nodes; none falls below 0."""
+        kind = self.rng.integers(4)
+        if kind == 0:  # as a loss does
+            self.add(self.source, self.rng.integers(0, 2, self.n_nodes))
+        elif kind == 1:  # what both terminals give changes sign at few nodes
+            chosen = self.rng.random(self.n_nodes) < 0.1
+            self.source[chosen], self.sink[chosen] = self.sink[chosen], self.source[chosen]
+        elif kind == 2:
+            for numbers in (self.source, self.sink, self.forward, self.backward):
+                self.add(numbers, self.rng.integers(-1, 2, len(numbers)))
+        else:  # edges close and open
+            for numbers in (self.forward, self.backward):
+                chosen = self.rng.random(len(numbers)) < 0.2
+                numbers[chosen] = np.where(numbers[chosen] > 0, 0, self.draw(chosen.sum()))
+
+    @staticmethod
+    def add(numbers, changes):
+        np.maximum(numbers + changes, 0, out=numbers)
+
     def give(self, flow, unit=1.0):
         flow.set_terminals(self.source * unit, self.sink * unit)
         flow.set_edges(self.forward * unit, self.backward * unit)

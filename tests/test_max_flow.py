@@ -41,6 +41,38 @@ def test_flows_and_cuts_are_those_of_scipy_cold_and_after_changes(block):
             problem.give(flow)
 
 
+# Small changes are those after which forests are kept: sequences of them, on graphs with nodes that no edge joins.
+@pytest.mark.parametrize("block", range(10))
+def test_flows_and_cuts_are_those_of_scipy_after_sequences_of_small_changes(block):
+    rng = np.random.default_rng([block, 1])
+    problems = [random_problem(rng, most_nodes=16, edges_per_node=2) for _ in range(1000)]
+    flows = [solved(problem) for problem in problems]
+    for _ in range(8):
+        values = [solve_and_check_cut(flow, problem) for flow, problem in zip(flows, problems, strict=True)]
+        assert sum(values) == flow_by_scipy(problems)
+        for problem, flow in zip(problems, flows, strict=True):
+            for _ in range(rng.integers(1, 3)):
+                problem.change_a_little()
+                problem.give(flow)
+
+
+# Capacities in small steps, so that every solve but the first can keep what the one before it left.
+@pytest.mark.parametrize("strength", [1, 3, 10, 60])
+def test_grids_of_any_strength_are_solved_after_sequences_of_small_changes(strength):
+    rng = np.random.default_rng([strength, 1])
+    capacities = Capacities(rng, 30 * 50, *grid_edges(30, 50), largest=100)
+    capacities.forward *= strength
+    capacities.backward *= strength
+    flow = solved(capacities)
+    for _ in range(40):
+        value, side = flow.solve()
+        cold_value, cold_side = solved(capacities).solve()
+        assert value == cold_value == capacities.cut_value(side) == flow_by_scipy([capacities])
+        assert np.array_equal(side, cold_side)
+        capacities.change_a_little()
+        capacities.give(flow)
+
+
 @pytest.mark.parametrize("strength", [1, 3, 10, 60])
 def test_grids_of_any_strength_are_solved_cold_and_warm(strength):
     rng = np.random.default_rng(strength)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "threads/parallel.hpp"
 
@@ -10,13 +11,8 @@ namespace maxmargin {
 
 namespace {
 
-// What stands in place of an arc to the parent; arcs are fewer than 2³¹.
-constexpr uint32_t no_parent = ~uint32_t{0};  // in a root and outside the forests
-constexpr uint32_t lost_parent = no_parent - 1;
-constexpr uint32_t loose[2] = {no_parent - 2, no_parent - 3};  // was in S or in T, and is to be placed anew
 constexpr int64_t most_solves = 1000;
 constexpr double largest_decline = 100.0;
-constexpr int32_t no_level = std::numeric_limits<int32_t>::min();
 constexpr int64_t scans_per_heartbeat = 1024;
 
 }  // namespace
@@ -77,6 +73,7 @@ void MaxFlow::set_edges(std::span<const double> forward, std::span<const double>
         largest_edge_ = std::max({largest_edge_, forward[e], backward[e]});
         const auto [old_forward, old_backward] = capacity_[e];
         if (old_forward == forward[e] && old_backward == backward[e]) continue;
+        edges_changed_ = true;
         const uint32_t arc = forward_arc_[e];
         const Arc& back = arcs_[arcs_[arc].sister()];
         // A saturated arc's flow is its capacity to the last bit; else a residual of the order of rounding would be left or made.
@@ -94,6 +91,7 @@ void MaxFlow::set_edges(std::span<const double> forward, std::span<const double>
 void MaxFlow::forget_flow() {
     for (int64_t i = 0; i < n_nodes_; ++i) nodes_[i].excess = source_minus_sink_[i];
     for (size_t e = 0; e < forward_arc_.size(); ++e) set_residual(forward_arc_[e], capacity_[e][0], capacity_[e][1]);
+    forests_are_whole_ = false;
     solves_since_forgotten_ = 0;
     largest_since_forgotten_ = 0.0;
 }
@@ -126,13 +124,17 @@ void MaxFlow::forget_worn_flow() {
 
 void MaxFlow::solve() {
     forget_worn_flow();
-    plant_roots();
+    // Until this solve has ended, an interruption leaves forests that are of no use.
+    if (!std::exchange(forests_are_whole_, false) || !repair_forests()) plant_roots();
+    edges_changed_ = false;
     Frontier &from_source = frontiers_[source_side], &from_sink = frontiers_[sink_side];
     // Without a frontier T grows no more, and S meets nothing: it is only completed, to give the smallest source side.
     while (!from_source.nodes.empty()) {
         if (!from_sink.nodes.empty() && from_sink.level < from_source.level) grow<sink_side>();
         else grow<source_side>();
+        if (orphans_left_ < 0) plant_roots();
     }
+    forests_are_whole_ = true;
 }
 
 void MaxFlow::clear_forests() {
@@ -148,6 +150,8 @@ void MaxFlow::clear_forests() {
 // meet what others left; what cannot move makes a root, since nothing comes from later nodes.
 void MaxFlow::plant_roots() {
     clear_forests();
+    levels_are_distances_ = true;
+    orphans_left_ = std::numeric_limits<int64_t>::max();
     for (int32_t i = 0; i < n_nodes_; ++i) {
         if (nodes_[i].excess != 0.0) {
             if (nodes_[i].excess > 0.0) give_to_later<source_side>(i);
@@ -203,14 +207,16 @@ template <MaxFlow::Side side>
 void MaxFlow::grow() {
     constexpr Side other = side == source_side ? sink_side : source_side;
     Frontier& frontier = frontiers_[side];
-    for (size_t k = 0; k < frontier.nodes.size();) {
+    for (size_t k = 0; k < frontier.nodes.size() && orphans_left_ >= 0;) {
         for (; k < frontier.nodes.size(); ++k) {
             if (k % scans_per_heartbeat == 0) heartbeat();
-            if (height<side>(frontier.nodes[k]) == frontier.level) scan<side>(frontier.nodes[k]);
+            if (height<side>(frontier.nodes[k]) == frontier.level) scan<side>(frontier.nodes[k], frontier.level + 1);
         }
+        // Only where levels are distances has no node of T that could stay in T an arc from a node of S that was scanned.
+        if (!levels_are_distances_) take_into_source(loose_[sink_side], frontiers_[source_side].level + (side == source_side));
         place_loose_nodes<other>(frontiers_[other].level);
         // What has no place in the other forest may have one next to the level just scanned.
-        for (const int32_t index : loose_[other]) nodes_[index].parent = loose[side];
+        for (const int32_t index : loose_[other]) nodes_[index].parent = loose(side, 0);
         loose_[side].insert(loose_[side].end(), loose_[other].begin(), loose_[other].end());
         loose_[other].clear();
         place_loose_nodes<side>(frontier.level + 1);
@@ -221,7 +227,7 @@ void MaxFlow::grow() {
 }
 
 template <MaxFlow::Side side>
-void MaxFlow::scan(int32_t index) {
+void MaxFlow::scan(int32_t index, int32_t next_level) {
     const int32_t level = levels_[index];
     const uint32_t end = nodes_[index + 1].first_arc;
     for (uint32_t a = nodes_[index].first_arc; a < end;) {
@@ -235,12 +241,7 @@ void MaxFlow::scan(int32_t index) {
             augment(side == source_side ? a : arc.sister());
             if (levels_[index] != level) return;
         } else {
-            Node& free = nodes_[arc.head];
-            if (free.parent == no_parent) {
-                levels_[arc.head] = side == source_side ? level + 1 : level - 1;
-                free.parent = arc.sister();
-                frontiers_[side].next.push_back(arc.head);
-            }
+            if (nodes_[arc.head].parent == no_parent) place<side>(arc.head, arc.sister(), next_level);
             ++a;
         }
     }
@@ -290,49 +291,56 @@ void MaxFlow::send(int32_t index, double amount) {
     if (nodes_[index].excess == 0.0) make_orphan<side>(index);
 }
 
-template <MaxFlow::Side side>
-void MaxFlow::make_orphan(int32_t index) {
-    Orphans& orphans = orphans_[side];
-    const int32_t level = height<side>(index);
-    if (static_cast<size_t>(level) >= orphans.at.size()) orphans.at.resize(level + 1);
-    if (orphans.highest < orphans.lowest) orphans.lowest = orphans.highest = level;
-    orphans.lowest = std::min(orphans.lowest, level);
-    orphans.highest = std::max(orphans.highest, level);
-    nodes_[index].parent = lost_parent;
-    orphans.at[level].push_back(index);
+void MaxFlow::ByLevel::add(int32_t node, int32_t level) {
+    if (static_cast<size_t>(level) >= at.size()) at.resize(level + 1);
+    if (is_empty()) lowest = highest = level;
+    lowest = std::min(lowest, level);
+    highest = std::max(highest, level);
+    at[level].push_back(node);
 }
 
-// Lowest levels first: when a node looks for a parent one level below, all orphans there have found theirs or are loose.
+void MaxFlow::ByLevel::clear() {
+    for (; lowest <= highest; ++lowest) at[lowest].clear();
+}
+
+template <MaxFlow::Side side>
+void MaxFlow::make_orphan(int32_t index) {
+    --orphans_left_;
+    nodes_[index].parent = lost_parent;
+    orphans_[side].add(index, height<side>(index));
+}
+
+// Lowest levels first: when a node looks for a parent below, all orphans there have found theirs or are loose.
 template <MaxFlow::Side side>
 void MaxFlow::adopt() {
-    Orphans& orphans = orphans_[side];
-    for (; orphans.lowest <= orphans.highest; ++orphans.lowest) {
-        // Children that become orphans are one level higher, and may move the list of lists but not this one's end.
+    ByLevel& orphans = orphans_[side];
+    for (; !orphans.is_empty(); ++orphans.lowest) {
+        // Children that become orphans are higher, and may move the list of lists but not this one's end.
         for (size_t k = 0; k < orphans.at[orphans.lowest].size(); ++k) find_parent<side>(orphans.at[orphans.lowest][k]);
         orphans.at[orphans.lowest].clear();
     }
 }
 
-// A parent at the level below; without one the node is loose and its children are orphans.
+// A parent at a level below (the one below, where levels are distances); without one the node is loose and its children are orphans.
 template <MaxFlow::Side side>
 void MaxFlow::find_parent(int32_t index) {
-    const int32_t level = height<side>(index), below = level > 1 ? level - 1 : no_level;
+    const int32_t level = height<side>(index);
     const uint32_t begin = nodes_[index].first_arc, end = nodes_[index + 1].first_arc;
     bool has_children = false;
     for (uint32_t a = begin; a < end; ++a) {
         const int32_t other = height<side>(arcs_[a].head);
-        if (int(other == below) & int(carries_to_child<side>(arcs_[a]))) {
+        if (int(other > 0) & int(other < level) & int(carries_to_child<side>(arcs_[a]))) {
             nodes_[index].parent = a;
             return;
         }
-        has_children |= other == level + 1;
+        has_children |= other > level;
     }
     levels_[index] = 0;
-    nodes_[index].parent = loose[side];
+    nodes_[index].parent = loose(side, level);
     loose_[side].push_back(index);
     if (!has_children) return;
     for (uint32_t a = begin; a < end; ++a)
-        if (height<side>(arcs_[a].head) == level + 1 && nodes_[arcs_[a].head].parent == arcs_[a].sister()) make_orphan<side>(arcs_[a].head);
+        if (height<side>(arcs_[a].head) > level && nodes_[arcs_[a].head].parent == arcs_[a].sister()) make_orphan<side>(arcs_[a].head);
 }
 
 // Breadth-first search from the nodes that kept their place, up to the highest level allowed; what it does not reach stays loose.
@@ -353,15 +361,17 @@ void MaxFlow::place_loose_nodes(int32_t highest) {
             parent = a;
         }
         if (parent == no_parent) continue;
-        placed_at_[lowest + 1].push_back({index, parent});
-        begin = std::min(begin, lowest + 1);
+        const int32_t level = std::max(lowest + 1, lowest_place(nodes_[index].parent));
+        placed_at_[level].push_back({index, parent});
+        begin = std::min(begin, level);
     }
     for (int32_t level = begin; level <= highest; ++level) {
         // The whole level before any of the next: a node may stand beside both.
         for (const auto [index, parent] : placed_at_[level])
             if (levels_[index] == 0) place<side>(index, parent, level);
         if (level < highest)
-            for (const auto [index, parent] : placed_at_[level]) place_neighbours<side>(index, level + 1);
+            for (const auto [index, parent] : placed_at_[level])
+                if (nodes_[index].parent == parent) place_neighbours<side>(index, level + 1);
         placed_at_[level].clear();
     }
     std::erase_if(nodes, [&](int32_t index) { return levels_[index] != 0; });
@@ -372,9 +382,10 @@ void MaxFlow::place_neighbours(int32_t index, int32_t level) {
     const uint32_t end = nodes_[index + 1].first_arc;
     for (uint32_t a = nodes_[index].first_arc; a < end; ++a) {
         const Arc& arc = arcs_[a];
-        if (int(levels_[arc.head] != 0) | int(!carries_from_parent<side>(arc)) || nodes_[arc.head].parent != loose[side]) continue;
-        place<side>(arc.head, arc.sister(), level);
-        placed_at_[level].push_back({arc.head, arc.sister()});
+        if (int(levels_[arc.head] != 0) | int(!carries_from_parent<side>(arc)) || !is_loose(side, nodes_[arc.head].parent)) continue;
+        const int32_t own = std::max(level, lowest_place(nodes_[arc.head].parent));
+        if (own == level) place<side>(arc.head, arc.sister(), level);
+        placed_at_[own].push_back({arc.head, arc.sister()});
     }
 }
 
@@ -385,5 +396,15 @@ void MaxFlow::place(int32_t index, uint32_t parent, int32_t level) {
     Frontier& frontier = frontiers_[side];
     if (level >= frontier.level) (level == frontier.level ? frontier.nodes : frontier.next).push_back(index);
 }
+
+template void MaxFlow::scan<MaxFlow::source_side>(int32_t, int32_t);
+template void MaxFlow::make_orphan<MaxFlow::source_side>(int32_t);
+template void MaxFlow::make_orphan<MaxFlow::sink_side>(int32_t);
+template void MaxFlow::adopt<MaxFlow::source_side>();
+template void MaxFlow::adopt<MaxFlow::sink_side>();
+template void MaxFlow::place_loose_nodes<MaxFlow::source_side>(int32_t);
+template void MaxFlow::place_loose_nodes<MaxFlow::sink_side>(int32_t);
+template void MaxFlow::place<MaxFlow::source_side>(int32_t, uint32_t, int32_t);
+template void MaxFlow::place<MaxFlow::sink_side>(int32_t, uint32_t, int32_t);
 
 }  // namespace maxmargin

@@ -3,7 +3,7 @@
 //     min over sets A of nodes   Σ_{i ∉ A} source_i + Σ_{i ∈ A} sink_i + Σ_{(i,j): i ∈ A, j ∉ A} capacity_ij
 //
 // Capacities are doubles ≥ 0, two for each edge and two for each node. They may be changed after a solve, upwards or downwards; the flow
-// found is kept and the next solve starts from it.
+// found is kept and the next solve starts from it, and where little changed from the forests of that solve (max_flow_repair.cpp).
 //
 // Incremental breadth-first search (Goldberg, Hed, Kaplan, Tarjan and Werneck 2011): a forest S of shortest residual paths from the
 // source and a forest T of shortest residual paths to the sink grow in turns by one level; where they meet, flow is sent along a
@@ -17,6 +17,7 @@
 // flow back, and leaves an excess at its tail and a deficit at its head (Kohli and Torr 2005, section 3: the energy is only rewritten).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -70,22 +71,33 @@ class MaxFlow {
         uint32_t first_arc = 0;
         uint32_t parent = 0;  // the arc to the parent, or what stands in its place (max_flow.cpp)
     };
+    // What stands in place of an arc to the parent; arcs are fewer than 2³¹.
+    static constexpr uint32_t no_parent = ~uint32_t{0};  // in a root and outside the forests
+    static constexpr uint32_t lost_parent = no_parent - 1;
     // The last level of a forest and its nodes, those yet to be scanned; and the nodes of the level after it.
     struct Frontier {
         int32_t level = 1;
         std::vector<int32_t> nodes, next;
         void advance();
     };
-    // Nodes of one forest that lost their parent, by level.
-    struct Orphans {
+    // Nodes of one forest by level; empty where lowest > highest.
+    struct ByLevel {
         std::vector<std::vector<int32_t>> at;
         int32_t lowest = 0, highest = -1;
+        bool is_empty() const { return lowest > highest; }
+        void add(int32_t node, int32_t level);
+        void clear();
     };
     struct Placement {
         int32_t node;
         uint32_t parent;
     };
     enum Side { source_side = 0, sink_side = 1 };
+    // A node that was in a forest at some level and is to be placed anew; not below that level, since above it it may not have been scanned.
+    static constexpr uint32_t level_mask = (uint32_t{1} << 30) - 1;
+    static uint32_t loose(Side side, int32_t level) { return (2u + side) << 30 | std::min(static_cast<uint32_t>(level), level_mask - 2); }
+    static bool is_loose(Side side, uint32_t parent) { return parent >> 30 == 2u + side && parent < lost_parent; }
+    static int32_t lowest_place(uint32_t loose_parent) { return static_cast<int32_t>(loose_parent & level_mask); }
     template <Side side>
     int32_t height(int32_t node) const { return side == source_side ? levels_[node] : -levels_[node]; }
     // Whether flow could go along the tree arc between an arc's tail and its head if the head were the tail's parent.
@@ -104,7 +116,7 @@ class MaxFlow {
     template <Side side>
     void grow();
     template <Side side>
-    void scan(int32_t node);
+    void scan(int32_t node, int32_t next_level);
     void augment(uint32_t arc);
     template <Side side>
     double narrowest(int32_t node, double amount) const;
@@ -125,6 +137,27 @@ class MaxFlow {
     void place_neighbours(int32_t node, int32_t level);
     void set_residual(uint32_t arc, double forward, double backward);
 
+    // In max_flow_repair.cpp:
+    bool repair_forests();
+    bool changes_are_large() const;
+    bool give_up_repair();
+    void examine_all();
+    void settle_all();
+    void adopt_all();
+    void plant_root(int32_t node);
+    template <Side side>
+    void examine(int32_t node);
+    template <Side side>
+    void settle();
+    template <Side side>
+    void ask_parent(int32_t node);
+    template <Side side>
+    void adopt_poor();
+    void scan_opened_arcs();
+    void free_loose_nodes();
+    void take_into_source(std::vector<int32_t>& nodes, int32_t level);
+    bool take_into_source(int32_t node, int32_t level);
+
     int64_t n_nodes_;
     std::vector<Node, LargePages<Node>> nodes_;  // and one more, where the last node's arcs end
     std::vector<Arc, LargePages<Arc>> arcs_;
@@ -136,9 +169,16 @@ class MaxFlow {
     double largest_terminal_ = 0.0, largest_edge_ = 0.0, largest_since_forgotten_ = 0.0;
     int64_t solves_since_forgotten_ = 0;
     std::array<Frontier, 2> frontiers_;
-    std::array<Orphans, 2> orphans_;
+    std::array<ByLevel, 2> orphans_;
     std::array<std::vector<int32_t>, 2> loose_;    // nodes that found no parent at their level
     std::vector<std::vector<Placement>> placed_at_;  // the levels of the search that places them
+    bool forests_are_whole_ = false;  // a solve ended and its forests are still there
+    bool edges_changed_ = false;      // since then
+    bool levels_are_distances_ = true;
+    int64_t orphans_left_ = 0;  // what keeping the forests may still cost
+    std::array<ByLevel, 2> owing_;                  // nodes of S with a deficit, of T with an excess
+    std::array<std::vector<int32_t>, 2> poor_;      // those of them that lost their parent
+    std::array<std::vector<int32_t>, 2> rich_;      // nodes of S with an excess, of T with a deficit, that are no roots yet
 };
 
 }  // namespace maxmargin
