@@ -87,3 +87,55 @@ def test_gradients_for_all_planes_come_where_sweeps_crawl_and_not_where_they_do_
     crawling = mm.train(mm.models.Chain(4), [1e3 * x for x in X], Y, 1.0, solver="block-dual", tol=1e-6, max_iter=2000)
     assert any(record["face_steps"] for record in crawling.history)
     assert crawling.certificate.converged
+
+
+def separable(n=400, d=30, n_labels=5):
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(n_labels, d))
+    X = [rng.normal(size=(rng.integers(3, 9), d)) for _ in range(n)]
+    return X, [np.argmax(x @ W.T, axis=1) for x in X]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_examples_that_are_satisfied_are_searched_less_often(loss, precision):
+    X, Y = separable()
+    every, some = (
+        mm.train(
+            mm.models.Chain(5),
+            X,
+            Y,
+            10.0,
+            solver="block-dual",
+            loss=loss,
+            tol=1e-5,
+            solver_options={"skip_satisfied": skips},
+        )
+        for skips in (False, True)
+    )
+    assert every.certificate.converged
+    assert some.certificate.converged
+    assert some.certificate.oracle_calls < 0.9 * every.certificate.oracle_calls
+    assert some.certificate.dual <= every.certificate.primal * (1.0 + 1e-9)
+    assert every.certificate.dual <= some.certificate.primal * (1.0 + 1e-9)
+    # Passes that are not whole give no primal of their own: the best one so far stands.
+    calls = np.diff([record["oracle_calls"] for record in some.history])
+    primals = np.array([record["primal"] for record in some.history])
+    assert np.any(calls < len(X))
+    assert np.all(np.diff(primals)[calls < len(X)] == 0.0)
+    if loss == "hinge":
+        problem = mm.models.Chain(5).bind(X, Y)
+        weights = problem.zero_weights()
+        weights.exact[:] = some.w
+        assert some.certificate.primal == pytest.approx(problem.primal(weights, 10.0, squared=False), rel=1e-9)
+
+
+def test_nothing_is_skipped_where_hardly_an_example_is_satisfied():
+    X, Y = tagging_problem()
+    calls = [
+        mm.train(
+            mm.models.Chain(4), X, Y, 0.01, solver="block-dual", tol=1e-4, solver_options={"skip_satisfied": skips}
+        )
+        for skips in (False, True)
+    ]
+    assert calls[0].certificate.oracle_calls == calls[1].certificate.oracle_calls
+    assert np.array_equal(calls[0].w, calls[1].w)

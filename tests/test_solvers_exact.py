@@ -37,6 +37,8 @@ CONFIGURATIONS = {
     "block-dual": ("block-dual", "hinge", {}),
     "block-dual, few planes": ("block-dual", "hinge", {"max_planes": 1, "sweeps": 2}),
     "block-dual, squared hinge": ("block-dual", "squared_hinge", {}),
+    "block-dual, skipping": ("block-dual", "hinge", {"skip_satisfied": True}),
+    "block-dual, squared hinge, skipping": ("block-dual", "squared_hinge", {"skip_satisfied": True}),
     "n-slack": ("n-slack", "hinge", {}),
     "n-slack, small batches": ("n-slack", "hinge", {"batch_size": 1, "prune_after": 2}),
     "n-slack, squared hinge": ("n-slack", "squared_hinge", {}),

@@ -232,6 +232,11 @@ void bind_working_sets(nb::module_& m) {
         .def_prop_ro("n_blocks", &WorkingSets::n_blocks)
         .def("planes", &WorkingSets::planes, Released())
         .def_prop_ro("n_active", &WorkingSets::n_active)
+        .def("carriers", [](const WorkingSets& self) {
+            std::vector<int64_t> examples = self.carriers();
+            const size_t n = examples.size();
+            return to_numpy(std::move(examples), {n});
+        })
         .def(
             "insert",
             [](WorkingSets& self, const PlaneBatch& planes, Array1<double> w, double epsilon) {

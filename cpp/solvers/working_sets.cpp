@@ -195,6 +195,14 @@ int64_t WorkingSets::n_active() const {
     return count;
 }
 
+std::vector<int64_t> WorkingSets::carriers() const {
+    std::vector<int64_t> examples;
+    for (size_t example = 0; example < blocks_.size(); ++example)
+        if (std::any_of(blocks_[example].begin(), blocks_[example].end(), [](const Block& block) { return block.n_carriers() > 0; }))
+            examples.push_back(static_cast<int64_t>(example));
+    return examples;
+}
+
 int64_t WorkingSets::n_blocks() const {
     int64_t count = 0;
     for (const std::vector<Block>& own : blocks_) count += static_cast<int64_t>(own.size());

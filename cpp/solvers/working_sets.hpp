@@ -106,6 +106,8 @@ class WorkingSets {
     // All planes, by example.
     PlaneBatch planes() const;
     int64_t n_active() const;
+    // The examples with α > 0, in their order.
+    std::vector<int64_t> carriers() const;
 
   private:
     // A plane that may join a block.

@@ -22,6 +22,10 @@ are scored anyway (later sweeps do so while most visits find a plane): few passe
 Where an example is one row with one label a visit sees all its planes, none are stored, and there is nothing for an oracle to
 find: see _row_blocks.py.
 
+With ``skip_satisfied`` passes between two whole ones ask the oracle only for examples that are not clearly satisfied: whose most
+violated plane was worth something at the last search, or that carry α. They give no bound: the slacks of the others may have
+become positive. A whole pass follows when the gap that they would leave is small enough, or after a few.
+
 Where the gap hardly falls, because many examples pull at few weights, all planes with α > 0 are moved together by conjugate
 gradients.
 
@@ -39,6 +43,7 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
+from maxmargin.problem import FloatArray, IntArray
 from maxmargin.solvers._blocks import Blocks, FaceAscent
 from maxmargin.solvers._row_blocks import RowBlocks
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
@@ -57,6 +62,8 @@ _PATIENCE = 1
 _CHEAP_SEARCH, _SEARCH_BATCH = 4.0, 32
 # Sweeps search their stretches while more than this share of the visits finds a plane.
 _WORTH_SEARCHING = 0.5
+# With skip_satisfied, so many passes at most are not whole, and none where more than this share of the examples is not satisfied.
+_MOST_SHORT_PASSES, _WORTH_SKIPPING = 10, 0.8
 # Sweeps are slow when one brings more than this share of what the one before it did.
 _SLOW_SWEEPS = 0.4
 # What the mean over an iteration's sweeps leaves of the gap at its end.
@@ -89,6 +96,12 @@ class BlockDual(Solver):
             lambda v: is_integer(v, 1),
             "an integer ≥ 1",
             "planes kept for each block; those with α > 0 stay even if they are more",
+        ),
+        "skip_satisfied": Option(
+            False,
+            lambda v: isinstance(v, bool),
+            "True or False",
+            "whether some passes ask the oracle only for examples that are not clearly satisfied; for searches that take long",
         ),
         "sweeps": Option(
             None,
@@ -141,6 +154,20 @@ class BlockDual(Solver):
             blocks.visit_found(precise=self.precise)
             blocks.sweep_moving(precise=self.precise)
             blocks.ascend_where_slow()
+            if self.option["skip_satisfied"]:
+                yield from self._short_rounds(blocks)
+
+    def _short_rounds(self, blocks: _Blocks) -> Iterator[Iterate]:
+        """Yield iterates of passes over the examples that are not satisfied, while these are few and the gap is large."""
+        for _ in range(_MOST_SHORT_PASSES):
+            if blocks.unsatisfied_share > _WORTH_SKIPPING:
+                return
+            yield blocks.evaluate_unsatisfied(precise=self.precise)
+            if blocks.seems_done:
+                return
+            blocks.visit_found(precise=self.precise)
+            blocks.sweep_moving(precise=self.precise)
+            blocks.ascend_where_slow()
 
     def _row_rounds(self, blocks: RowBlocks) -> Iterator[Iterate]:
         """Yield iterates until the sweeps crawl."""
@@ -184,6 +211,9 @@ class _Blocks(Blocks):
         self._sweeps: int | None = option["sweeps"]
         self._tolerance = 0.0
         self._found: _core.PlaneBatch = _core.PlaneBatch()
+        self._asked = self._ids  # the examples that the oracle was asked for last
+        self._slacks: FloatArray = np.zeros(self._problem.n_examples)  # when it was
+        self.seems_done = False
         self._mean: DenseWeights | None = None
         self._shown = self.weights
         self._ascend_face = FaceAscent(task, self.sets)
@@ -252,17 +282,46 @@ class _Blocks(Blocks):
 
     def evaluate(self, *, precise: bool) -> Iterate:
         """Search all examples at w, or at the mean of some: exact bounds, and the planes of the next visits."""
-        problem, w = self._problem, self._shown
-        with self.watch("oracle"):
-            self._found = problem.separate(problem.all_ids, w, precise=precise)
-            slacks = self.values(self._found, problem.all_ids, w, precise=precise)
-        primal, dual = self.primal(slacks, w), self.dual(afresh=False)
+        w = self._shown
+        self._search(self._problem.all_ids, precise=precise)
+        primal, dual = self.primal(self._slacks, w), self.dual(afresh=False)
         self._set_tolerance(max(primal - dual, 0.0))
         self._gaps.append(primal - dual)
         before, now = self._relative_gaps[1], (primal - dual) / primal if primal > 0.0 else 0.0
         self._relative_gaps = before, now
         if before == np.inf:
             self._first_gap = now
+        return Iterate(w, primal, precise, dual, details=self._details())
+
+    @property
+    def unsatisfied_share(self) -> float:
+        """The share of the examples that are not clearly satisfied."""
+        return len(self._unsatisfied()) / max(len(self._ids), 1)
+
+    def evaluate_unsatisfied(self, *, precise: bool) -> Iterate:
+        """Search the examples that are not clearly satisfied: the planes of the next visits, and a guess at the gap."""
+        self._search(self._unsatisfied(), precise=precise)
+        guess, dual = self.primal(self._slacks, self._shown), self.dual(afresh=False)
+        self._set_tolerance(max(guess - dual, 0.0))
+        self.seems_done = guess - dual <= self.task.tol * guess
+        self._gaps.append(guess - dual)
+        self._relative_gaps = self._relative_gaps[1], (guess - dual) / guess if guess > 0.0 else 0.0
+        return Iterate(self._shown, None, precise, dual, details=self._details())
+
+    def _unsatisfied(self) -> IntArray:
+        is_unsatisfied = self._slacks > 0.0
+        is_unsatisfied[self.sets.carriers()] = True
+        return self._ids[is_unsatisfied[self._ids]]
+
+    def _search(self, ids: IntArray, *, precise: bool) -> None:
+        """Find the most violated planes of examples at the weights shown; the slacks of the others count as 0."""
+        self._asked = np.intersect1d(ids, self._ids, assume_unique=True)
+        with self.watch("oracle"):
+            self._found = self._problem.separate(ids, self._shown, precise=precise)
+            self._slacks = np.zeros(self._problem.n_examples)
+            self._slacks[ids] = self.values(self._found, ids, self._shown, precise=precise)
+
+    def _details(self) -> dict[str, Any]:
         details = {
             "planes": self.sets.n_planes,
             "blocks": self.sets.n_blocks,
@@ -272,10 +331,10 @@ class _Blocks(Blocks):
             **self.watch.read(),
         }
         self._n_added = self._n_sweeps = 0
-        return Iterate(w, primal, precise, dual, details=details)
+        return details
 
     def visit_found(self, *, precise: bool) -> None:
-        """Visit all examples with the planes of the last pass."""
+        """Visit the examples of the last pass with the planes that it found."""
         self._visit(_core.FoundPlanes(self._problem.space, self._found), self._problem.n_examples, precise=precise)
 
     def sweep_moving(self, *, precise: bool) -> None:
@@ -331,11 +390,12 @@ class _Blocks(Blocks):
         self._shown = self.weights
 
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
-        self._gain, self._work = 0.0, self._problem.search_work
+        self._gain = 0.0
+        self._work = self._problem.search_work * len(self._asked) / max(len(self._ids), 1)
         # Where visits search, planes without mass leave before the sweeps, which would only value them: they are found again.
         rule = self._rule(searches=True, drops=self._by_components)
         with self.watch("visits"):
-            order = self.task.rng.permutation(self._ids)
+            order = self.task.rng.permutation(self._asked)
             swept = self.sets.visit(
                 oracle, order, batch_size, rule, self.weights.exact, self._rounded(precise), self._problem.n_jobs
             )
