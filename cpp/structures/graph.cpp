@@ -168,13 +168,8 @@ void Graph::k_best(int64_t example, PartScores<double> scores, int64_t k, std::v
     values = std::move(found.scores);
 }
 
-void Graph::diverse(int64_t example, PartScores<double> scores, std::span<const double> strengths, std::vector<int32_t>& codes,
-                    std::vector<double>& values) const {
-    GraphSearch& search = scored(example, scores, Search::plain);
-    const double* weights = data_.loss.weight ? data_.loss.weight + nodes(example).begin : nullptr;
-    Labellings found = diverse_labellings(search.shape(), search.unary(), search.pair_scores(), *search.with_changes(), strengths, weights);
-    codes = std::move(found.labels);
-    values = std::move(found.scores);
+double Graph::score(int64_t example, PartScores<double> scores, const int32_t* code) const {
+    return scored(example, scores, Search::plain).score(code);
 }
 
 }  // namespace maxmargin

@@ -89,12 +89,10 @@ class Graph final : public Structure {
     double place_weight(int64_t example, int64_t place) const override {
         return data_.loss.weight ? data_.loss.weight[nodes(example).begin + place] : 1.0;
     }
+    double score(int64_t example, PartScores<double> scores, const int32_t* code) const override;
 
     bool has_k_best() const override { return true; }
     void k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const override;
-    // strengths.size() + 1 outputs, each the best among those that differ from the ones before it: labels that these have score
-    // less by a strength times the weight of their node in the loss.
-    void diverse(int64_t example, PartScores<double> scores, std::span<const double> strengths, std::vector<int32_t>& codes, std::vector<double>& values) const;
 
   private:
     RowRange nodes(int64_t example) const { return {data_.node_offsets[example], data_.node_offsets[example + 1]}; }

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._parameters import effective_n_jobs, is_integer, is_number
+from maxmargin._parameters import effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator, Training, loss_table, storable
 from maxmargin.estimators._sequence_data import encode_labels
+from maxmargin.estimators._several import diverse_strengths, with_scores
 from maxmargin.graphs import Graphs
 from maxmargin.models._linear import check_sample_weight
+from maxmargin.models._several import Outputs
 from maxmargin.models.pairwise import Pairwise
 from maxmargin.problem import FloatArray
 from maxmargin.result import Solution
@@ -268,14 +270,14 @@ class GraphSVM(MaxMarginEstimator):
         list of lists of (labels, score)
         """
         data = self._read(X)
-        return self._labelled(self._model.k_best(data, self._w, k, effective_n_jobs(self.n_jobs)))
+        return self._with_scores(self._model.k_best(data, self._w, k, effective_n_jobs(self.n_jobs)))
 
     def predict_diverse(self, X: Any, m: int, strength: float = 1.0) -> list[list[tuple[NDArray[Any], float]]]:
         """Return m good labellings of each graph that differ from each other, with their scores.
 
         The first is the best one. For each of the others, labels that those before it have score less by ``strength`` times the
-        weight of their node (Batra et al. 2012): a large strength buys difference with score. Forests and small graphs are
-        searched exactly, others by TRW-S, which may miss the best.
+        weight of their node (Batra et al. 2012): a large strength buys difference with score. Labellings may come again where
+        it is small. They are searched for as :meth:`predict` does.
 
         Parameters
         ----------
@@ -289,12 +291,9 @@ class GraphSVM(MaxMarginEstimator):
         -------
         list of lists of (labels, score)
         """
-        if not is_integer(m, 1):
-            raise ValueError(f"m must be an integer ≥ 1, found {m!r}.")
-        if not is_number(strength) or strength < 0:
-            raise ValueError(f"strength must be a number ≥ 0, found {strength!r}.")
-        data, strengths = self._read(X), np.full(int(m) - 1, float(strength))
-        return self._labelled(self._model.diverse(data, self._w, strengths, effective_n_jobs(self.n_jobs)))
+        strengths = diverse_strengths(m, strength)
+        data = self._read(X)
+        return self._with_scores(self._model.diverse(data, self._w, strengths, effective_n_jobs(self.n_jobs)))
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of nodes that are labelled right, by their weights.
@@ -327,11 +326,8 @@ class GraphSVM(MaxMarginEstimator):
         labels: NDArray[Any] = codes if self.classes_ is None else self.classes_[codes]
         return labels
 
-    def _labelled(self, found: list[tuple[NDArray[np.int32], FloatArray]]) -> list[list[tuple[NDArray[Any], float]]]:
-        return [
-            [(self._labels(codes), float(score)) for codes, score in zip(outputs, scores, strict=True)]
-            for outputs, scores in found
-        ]
+    def _with_scores(self, found: Outputs) -> list[list[tuple[NDArray[Any], float]]]:
+        return with_scores(found, self._labels)
 
     def _read(self, X: Any) -> Graphs:
         check_is_fitted(self)

@@ -175,14 +175,14 @@ class LinearModel(ABC):
             kernel.for_data(X), X, *common, n_columns=self._rows, cheap_oracle=self.cheap_oracle, offsets=offsets
         )
 
-    def _predict_rows(
+    def _row_space(
         self, X: Any, w: ArrayLike | Expansion, n_jobs: int, structure_of: Callable[[int], _core.Structure]
-    ) -> NDArray[np.int32]:
-        """Return each row's best label; ``structure_of(n)`` is that of n rows without truth."""
+    ) -> tuple[_core.LinearSpace, FloatArray]:
+        """Return the space in which single rows are predicted, and the weights; ``structure_of(n)`` is that of n rows."""
         X = as_features(X)
         check_values(X)
         features, weights = self._scored(X, w, n_jobs)
-        return _core.LinearSpace(features, structure_of(X.shape[0]), "margin").predict(weights, n_jobs)
+        return _core.LinearSpace(features, structure_of(X.shape[0]), "margin"), weights
 
     def _scored(self, X: Any, w: ArrayLike | Expansion, n_jobs: int) -> tuple[_core.Features, FloatArray]:
         """Return features and weights whose products are the scores of rows."""

@@ -13,21 +13,22 @@ from maxmargin._feature_rows import core_features
 from maxmargin._parameters import is_integer, is_number
 from maxmargin.graph_problem import GraphProblem
 from maxmargin.graphs import Graphs
+from maxmargin.kernels import Expansion
 from maxmargin.models._linear import (
-    LinearModel,
     as_numbers,
     check_cost_matrix,
     check_n_labels,
     check_sample_weight,
     label_numbers,
 )
-from maxmargin.problem import FloatArray
+from maxmargin.models._several import PlaceModel
+from maxmargin.problem import FloatArray, IntArray
 
 EDGES = ("potts", "associative", "symmetric", "full")
 METHODS = ("auto", "forest", "cut", "enumeration", "trws", "expansion")
 
 
-class Pairwise(LinearModel):
+class Pairwise(PlaceModel):
     r"""The pairwise model of graphs.
 
     .. math::
@@ -143,38 +144,19 @@ class Pairwise(LinearModel):
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[NDArray[np.int32]]:
         """Return each graph's best label numbers."""
-        space, _, data, weights = self._prediction_space(X, w)
-        return np.split(space.predict(weights, n_jobs), data.node_offsets[1:-1])
+        space, weights, lengths = self._prediction_space(X, w, n_jobs)
+        return np.split(space.predict(weights, n_jobs), np.cumsum(lengths)[:-1])
 
-    def k_best(self, X: Any, w: ArrayLike, k: int, n_jobs: int = 1) -> list[tuple[NDArray[np.int32], FloatArray]]:
-        """Return for each graph its k best labellings (fewer where fewer exist), best first, and their scores."""
-        if not is_integer(k, 1):
-            raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
-        space, _, data, weights = self._prediction_space(X, w)
-        return _several(data, *space.k_best(weights, int(k), n_jobs))
-
-    def diverse(
-        self, X: Any, w: ArrayLike, strengths: ArrayLike, n_jobs: int = 1
-    ) -> list[tuple[NDArray[np.int32], FloatArray]]:
-        """Return for each graph labellings of which each is the best that differs from those before it.
-
-        A label that labelling m has scores less by ``strengths[m]`` times its node's weight in those after it
-        (Batra et al. 2012). Scores are those without.
-        """
-        space, graph, data, weights = self._prediction_space(X, w)
-        amounts = np.ascontiguousarray(as_numbers(strengths, "strengths"))
-        return _several(data, *space.diverse(graph, weights, amounts, n_jobs))
-
-    def _prediction_space(self, X: Any, w: ArrayLike) -> tuple[_core.LinearSpace, _core.Graph, Graphs, FloatArray]:
+    def _prediction_space(
+        self, X: Any, w: ArrayLike | Expansion, n_jobs: int
+    ) -> tuple[_core.LinearSpace, FloatArray, IntArray]:
         data = X if isinstance(X, Graphs) else Graphs(X)
         if data.n_edge_features not in (self.n_edge_features, 0):
             raise ValueError(
                 f"X has {data.n_edge_features} features of edges, but the model was trained with {self.n_edge_features}."
             )
-        rows = data.rows()
-        weights = self._checked_weights(w, rows.shape[1])
-        graph = self._graph(data, None)
-        return _core.LinearSpace(core_features(rows), graph, "margin"), graph, data, weights
+        features, weights = self._scored(data.rows(), w, n_jobs)
+        return _core.LinearSpace(features, self._graph(data, None), "margin"), weights, data.lengths
 
     def _graph(self, data: Graphs, y: NDArray[np.int32] | None) -> _core.Graph:
         if data.has_candidates != self.has_candidates:
@@ -272,16 +254,3 @@ class Pairwise(LinearModel):
 
 def _n_edge_rows(data: Graphs, pair_rows: NDArray[np.int64] | None) -> int:
     return int(data.edge_offsets[-1] if pair_rows is None else pair_rows[-1])
-
-
-def _several(
-    data: Graphs, codes: NDArray[np.int32], scores: FloatArray, found: NDArray[np.int64]
-) -> list[tuple[NDArray[np.int32], FloatArray]]:
-    """Return labellings that are laid end to end by graph, with their scores."""
-    code_ends, score_ends = np.cumsum(found * data.lengths)[:-1], np.cumsum(found)[:-1]
-    return [
-        (labels.reshape(-1, length), values)
-        for labels, values, length in zip(
-            np.split(codes, code_ends), np.split(scores, score_ends), data.lengths.tolist(), strict=True
-        )
-    ]
