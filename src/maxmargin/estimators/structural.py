@@ -207,7 +207,8 @@ class StructuralSVM(KernelEstimator, MaxMarginEstimator):
         -------
         list of outputs
         """
-        return self.model_.predict(X, self._weights(), effective_n_jobs(self.n_jobs))
+        weights = self._weights()
+        return self.model_.predict(X, weights, effective_n_jobs(self.n_jobs))
 
     def predict_topk(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
         """Return the k best outputs of each input with their scores, best first, by the model's ``m_best``.
