@@ -168,7 +168,7 @@ def test_bad_data_of_the_estimator_are_refused():
         ({"inference": "magic"}, "inference must be one of"),
         ({"max_passes": 0}, "max_passes must be"),
         ({"nonnegative": "some"}, "nonnegative must be"),
-        ({"rescaling": "slack"}, "slack"),
+        ({"rescaling": "slack", "inference": "trws"}, "graphs: inference 'auto' or 'enumeration'"),
     ):
         with pytest.raises(ValueError, match=message):
             mm.GraphSVM(**parameters).fit([graph], [["a", "b"]])

@@ -217,8 +217,6 @@ def test_methods_refuse_what_they_cannot_do():
     w = model.join(edge_coef=[[[-1.0]]])
     with pytest.raises(ValueError, match=r"graph 0: .*TRW-S"):
         model.predict([big], w)
-    with pytest.raises(ValueError, match="slack"):
-        mm.train(mm.models.Pairwise(2), [big], [np.zeros(64, int)], rescaling="slack")
 
 
 def test_expansion_moves_say_that_nothing_is_known():

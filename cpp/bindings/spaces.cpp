@@ -335,7 +335,7 @@ void bind_spaces(nb::module_& m) {
                     throw std::invalid_argument("the features have " + std::to_string(features.n_rows) + " rows but the structure " + std::to_string(rows) + ".");
                 const Rescaling rescaled = rescaling_named(rescaling);
                 require(rescaled == Rescaling::margin || !structure->has_truth() || structure->has_slack_search(),
-                        "the structure has no loss_step, which slack rescaling needs.");
+                        "the structure has no search for slack rescaling: a chain needs a loss_step, graphs few labellings.");
                 new (self) LinearSpace(features, structure, rescaled);
             },
             arg("features"), arg("structure"), arg("rescaling"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())

@@ -3,7 +3,7 @@ The compiled core of maxmargin. Private: use the package's public names.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, overload
+from typing import Annotated, Final, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -127,6 +127,11 @@ class Graph(Structure):
     def __init__(self, node_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], edge_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], edge_features: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_labels: int, candidates: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, pair_rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, pair_column: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, pair_coefficient: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, n_pair_columns: int, types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_types: int, truth: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, cost: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, node_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, inference: str, max_iter: int, max_seconds: float | None) -> None: ...
 
     def take_open(self) -> int: ...
+
+    def enumerated(self) -> NDArray[numpy.int64]: ...
+
+    most_enumerated: Final[int] = ...
+    """(arg: object, /) -> int"""
 
     def shortfalls(self) -> NDArray[numpy.float64]: ...
 

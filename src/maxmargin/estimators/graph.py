@@ -44,8 +44,10 @@ class GraphSVM(MaxMarginEstimator):
         Weight of the sum of slacks over graphs.
     loss : {"hinge", "squared_hinge"}, default "hinge"
         What a graph's slack costs.
-    rescaling : {"margin"}, default "margin"
-        The loss of an output widens the margin it asks for. Graphs have no search for slack rescaling.
+    rescaling : {"margin", "slack"}, default "margin"
+        Whether the loss of an output widens the margin it asks for (as in the formula) or multiplies the slack. The latter goes
+        through all labellings in training: every graph may have at most 2²⁵, which is 24 nodes of two labels, and
+        ``inference`` is "auto" or "enumeration".
     cost : None, "hamming", number, dict or (n_labels, n_labels) array, default None
         The loss of one wrong node: one number for all, a weight for each true label (labels left out have 1), or
         Δ(true, predicted) in the order of ``classes_``.
@@ -186,7 +188,7 @@ class GraphSVM(MaxMarginEstimator):
         return self._fit(self._prepare(X, y, sample_weight))
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Training:
-        self._check_parameters(Pairwise.abilities)
+        self._check_parameters(Pairwise.abilities_for(self.inference))
         data = Graphs(X)
         classes: NDArray[Any] | None = None
         codes: NDArray[Any]

@@ -26,6 +26,8 @@ from maxmargin.problem import FloatArray, IntArray
 
 EDGES = ("potts", "associative", "symmetric", "full")
 METHODS = ("auto", "forest", "cut", "enumeration", "trws", "expansion")
+# Those under which graphs with few labellings are trained with rescaled slacks.
+SLACK_METHODS = ("auto", "enumeration")
 
 
 class Pairwise(PlaceModel):
@@ -51,7 +53,8 @@ class Pairwise(PlaceModel):
         it, and a graph's loss is the sum over its nodes.
     inference : {"auto", "forest", "cut", "enumeration", "trws", "expansion"}, default "auto"
         How labellings are searched for. ``"auto"`` takes dynamic programming for forests, graph cuts for two labels whose edges
-        like agreement, enumeration for small graphs and else TRW-S, whose bound tells how much it may have missed.
+        like agreement, enumeration for small graphs and else TRW-S, whose bound tells how much it may have missed. Slack
+        rescaling needs ``"auto"`` or ``"enumeration"``, and graphs of at most 2²⁵ labellings.
     max_passes : int, default 300
         Most iterations of TRW-S in one search.
     max_search_time : float or None, default None
@@ -108,6 +111,7 @@ class Pairwise(PlaceModel):
         self.max_passes = int(max_passes)
         self.max_search_time = None if max_search_time is None else float(max_search_time)
         self.n_edge_types = int(n_edge_types)
+        self.abilities = self.abilities_for(inference)
         self.n_edge_features = 0
 
     @property
@@ -123,6 +127,11 @@ class Pairwise(PlaceModel):
         """``edge_coef``: types × edge features × columns."""
         return {"edge_coef": (self.n_edge_types, self.n_edge_features, self.n_pair_columns)}
 
+    @classmethod
+    def abilities_for(cls, inference: str) -> frozenset[str]:
+        """Return what the model can do with this way of searching."""
+        return cls.abilities | {"slack_oracle"} if inference in SLACK_METHODS else cls.abilities
+
     def bind(
         self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None, rescaling: str = "margin", n_jobs: int = 1
     ) -> GraphProblem:
@@ -131,6 +140,8 @@ class Pairwise(PlaceModel):
         self.n_edge_features = data.n_edge_features
         y = self._label_numbers(Y, data)
         graph = self._graph(data, y)
+        if rescaling == "slack":
+            self._check_enumerable(graph)
         rows = data.rows()
         self.n_features = rows.shape[1]
         return GraphProblem(
@@ -139,7 +150,8 @@ class Pairwise(PlaceModel):
             check_sample_weight(sample_weight, len(data)),
             self._nonnegative_ids(),
             n_jobs,
-            self.inference,
+            # Slacks are rescaled by enumeration alone.
+            self.inference if rescaling == "margin" else "enumeration",
         )
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[NDArray[np.int32]]:
@@ -198,6 +210,21 @@ class Pairwise(PlaceModel):
             self.max_passes,
             self.max_search_time,
         )
+
+    def _check_enumerable(self, graph: _core.Graph) -> None:
+        """Refuse graphs whose labellings are too many to go through, which slack rescaling asks for."""
+        if self.inference not in SLACK_METHODS:
+            raise ValueError(
+                f"rescaling='slack' is for graphs searched by enumeration: inference must be 'auto' or 'enumeration', found "
+                f"{self.inference!r}."
+            )
+        large = np.flatnonzero(graph.enumerated() > graph.most_enumerated)
+        if len(large):
+            raise ValueError(
+                f"rescaling='slack' goes through all labellings of a graph, and graph {large[0]} has too many: at most "
+                f"{graph.most_enumerated}, those of its first nodes included, which is 24 nodes of two labels. Use "
+                "rescaling='margin'."
+            )
 
     def _pair_columns(self) -> tuple[NDArray[np.int32], FloatArray]:
         """Return the column of each pair of labels, −1 for those that score nothing, and its coefficient."""
