@@ -154,7 +154,7 @@ void bind_graphs(nb::module_& m) {
             for (int64_t i = 0; i < self.n_examples(); ++i) counts[i] = self.n_enumerated(i);
             return to_numpy(std::move(counts));
         })
-        .def_ro_static("most_enumerated", &most_enumerated)
+        .def_prop_ro("most_enumerated", [](const Graph&) { return most_enumerated; })
         .def("shortfalls", [](const Graph& self) {
             const auto found = self.shortfalls();
             return to_numpy(std::vector<double>(found.begin(), found.end()));

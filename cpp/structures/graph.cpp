@@ -189,6 +189,7 @@ void Graph::difference(int64_t example, const int32_t* code, Parts& parts) const
 void Graph::k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const {
     GraphSearch& search = scored(example, scores, Search::plain);
     Labellings found = m_best_labellings(search.shape(), search.unary(), *search.with_changes(), k);
+    if (!found.is_exact) ++n_open_;
     codes = std::move(found.labels);
     values = std::move(found.scores);
 }

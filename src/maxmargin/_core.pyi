@@ -3,7 +3,7 @@ The compiled core of maxmargin. Private: use the package's public names.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Final, overload
+from typing import Annotated, Any, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -130,8 +130,8 @@ class Graph(Structure):
 
     def enumerated(self) -> NDArray[numpy.int64]: ...
 
-    most_enumerated: Final[int] = ...
-    """(arg: object, /) -> int"""
+    @property
+    def most_enumerated(self) -> int: ...
 
     def shortfalls(self) -> NDArray[numpy.float64]: ...
 

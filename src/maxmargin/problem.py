@@ -21,6 +21,10 @@ class InexactOracleWarning(UserWarning):
     """An oracle returned an output that is provably not the most violated one."""
 
 
+class InexactPredictionWarning(UserWarning):
+    """A prediction is not known to have the highest score: the search for it did not close."""
+
+
 class Problem(ABC):
     """Examples with their planes, an oracle, and the arithmetic of planes.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._parameters import effective_n_jobs
+from maxmargin._parameters import check_bool, effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator, Training, loss_table, storable
 from maxmargin.estimators._sequence_data import encode_labels
 from maxmargin.estimators._several import diverse_strengths, with_scores
@@ -242,24 +242,51 @@ class GraphSVM(MaxMarginEstimator):
         blocks = fitted.blocks(w)
         self.coef_, self.edge_coef_ = blocks["coef"], blocks["edge_coef"]
 
-    def predict(self, X: Any) -> list[NDArray[Any]]:
+    @overload
+    def predict(self, X: Any, return_gaps: Literal[False] = False) -> list[NDArray[Any]]: ...
+    @overload
+    def predict(self, X: Any, return_gaps: Literal[True]) -> tuple[list[NDArray[Any]], FloatArray]: ...
+    def predict(self, X: Any, return_gaps: bool = False) -> list[NDArray[Any]] | tuple[list[NDArray[Any]], FloatArray]:
         """Return the labels with the highest score for each graph.
+
+        Where a search by TRW-S does not close, or one by alpha-expansion has no bound, the labels may not be the best; an
+        :class:`maxmargin.InexactPredictionWarning` then says for how many graphs, unless ``return_gaps`` asks for it.
 
         Parameters
         ----------
         X : list of Graph
+        return_gaps : bool, default False
+            Whether to return how much better labels there may be, too.
 
         Returns
         -------
-        list of arrays of labels, one for each node
+        labels : list of arrays
+            One label for each node of each graph.
+        gaps : ndarray of shape (n_graphs,)
+            With ``return_gaps`` only: by how much other labels may score more. 0 where the labels are the best ones, NaN where
+            nothing is known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import maxmargin as mm
+        >>> X = [mm.Graph([[2.0], [0.1], [-0.2]], [[0, 1], [1, 2], [0, 2]])]
+        >>> svm = mm.GraphSVM().fit(X, [["a", "a", "b"]])
+        >>> labels, gaps = svm.predict(X, return_gaps=True)
+        >>> gaps
+        array([0.])
         """
-        data = self._read(X)
-        return [self._labels(codes) for codes in self._model.predict(data, self._w, effective_n_jobs(self.n_jobs))]
+        check_bool("return_gaps", return_gaps)
+        data, n_jobs = self._read(X), effective_n_jobs(self.n_jobs)
+        if not return_gaps:
+            return [self._labels(codes) for codes in self._model.predict(data, self._w, n_jobs)]
+        found, gaps = self._model.predict_with_gaps(data, self._w, n_jobs)
+        return [self._labels(codes) for codes in found], gaps
 
     def predict_topk(self, X: Any, k: int) -> list[list[tuple[NDArray[Any], float]]]:
         """Return the k best labellings of each graph with their scores, best first.
 
-        Exact for forests and small graphs; others are searched by TRW-S, which may miss some.
+        Exact for forests and small graphs; others are searched by TRW-S, which may miss some and then warns.
 
         Parameters
         ----------
@@ -279,7 +306,7 @@ class GraphSVM(MaxMarginEstimator):
 
         The first is the best one. For each of the others, labels that those before it have score less by ``strength`` times the
         weight of their node (Batra et al. 2012): a large strength buys difference with score. Labellings may come again where
-        it is small. They are searched for as :meth:`predict` does.
+        it is small. They are searched for as :meth:`predict` does, with its warning.
 
         Parameters
         ----------

@@ -177,12 +177,13 @@ class LinearModel(ABC):
 
     def _row_space(
         self, X: Any, w: ArrayLike | Expansion, n_jobs: int, structure_of: Callable[[int], _core.Structure]
-    ) -> tuple[_core.LinearSpace, FloatArray]:
-        """Return the space in which single rows are predicted, and the weights; ``structure_of(n)`` is that of n rows."""
+    ) -> tuple[_core.LinearSpace, _core.Structure, FloatArray]:
+        """Return the space in which single rows are predicted, its structure ``structure_of(n)`` for n rows, and the weights."""
         X = as_features(X)
         check_values(X)
         features, weights = self._scored(X, w, n_jobs)
-        return _core.LinearSpace(features, structure_of(X.shape[0]), "margin"), weights
+        structure = structure_of(X.shape[0])
+        return _core.LinearSpace(features, structure, "margin"), structure, weights
 
     def _scored(self, X: Any, w: ArrayLike | Expansion, n_jobs: int) -> tuple[_core.Features, FloatArray]:
         """Return features and weights whose products are the scores of rows."""

@@ -26,8 +26,11 @@ class PlaceModel(LinearModel):
     @abstractmethod
     def _prediction_space(
         self, X: Any, w: ArrayLike | Expansion, n_jobs: int
-    ) -> tuple[_core.LinearSpace, FloatArray, IntArray]:
-        """Return the space of prediction, the weights as it takes them, and how many places each input has."""
+    ) -> tuple[_core.LinearSpace, Any, FloatArray, IntArray]:
+        """Return the space of prediction, its structure, the weights as it takes them, and how many places each input has."""
+
+    def _report_misses(self, structure: Any) -> None:
+        """Warn where searches in this structure may have missed outputs."""
 
     def k_best(self, X: Any, w: ArrayLike | Expansion, k: int, n_jobs: int = 1) -> Outputs:
         """Return for each input its k best outputs (fewer where fewer exist), best first, and their scores.
@@ -48,8 +51,10 @@ class PlaceModel(LinearModel):
         list of (label numbers, outputs × places; scores)
         """
         check_how_many("k", k)
-        space, weights, lengths = self._prediction_space(X, w, n_jobs)
-        return _split(lengths, *space.k_best(weights, min(int(k), _LARGEST_K), n_jobs))
+        space, structure, weights, lengths = self._prediction_space(X, w, n_jobs)
+        found = _split(lengths, *space.k_best(weights, min(int(k), _LARGEST_K), n_jobs))
+        self._report_misses(structure)
+        return found
 
     def diverse(self, X: Any, w: ArrayLike | Expansion, strengths: ArrayLike, n_jobs: int = 1) -> Outputs:
         """Return for each input outputs of which each is the best that differs from those before it, and their scores.
@@ -75,8 +80,10 @@ class PlaceModel(LinearModel):
         amounts = np.ascontiguousarray(as_numbers(strengths, "strengths"))
         if amounts.ndim != 1:
             raise ValueError(f"strengths has shape {amounts.shape}; expected a number for each output but the last.")
-        space, weights, lengths = self._prediction_space(X, w, n_jobs)
-        return _split(lengths, *space.diverse(weights, amounts, n_jobs))
+        space, structure, weights, lengths = self._prediction_space(X, w, n_jobs)
+        found = _split(lengths, *space.diverse(weights, amounts, n_jobs))
+        self._report_misses(structure)
+        return found
 
 
 def _split(lengths: IntArray, codes: NDArray[np.int32], scores: FloatArray, found: NDArray[np.int64]) -> Outputs:

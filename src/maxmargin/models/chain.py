@@ -117,28 +117,22 @@ class Chain(PlaceModel):
 
     def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> list[NDArray[np.int32]]:
         """Return each sequence's best label numbers."""
-        space, _, data, weights = self._chain_space(X, w, n_jobs)
-        return np.split(space.predict(weights, n_jobs), data.offsets[1:-1])
+        space, _, weights, lengths = self._prediction_space(X, w, n_jobs)
+        return np.split(space.predict(weights, n_jobs), np.cumsum(lengths)[:-1])
 
     def max_marginals(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> list[FloatArray]:
         """Return for each sequence a (length × k) matrix: the best score of any output with that label there."""
-        space, chain, data, weights = self._chain_space(X, w, n_jobs)
-        return np.split(space.max_marginals(chain, weights, n_jobs), data.offsets[1:-1])
+        space, chain, weights, lengths = self._prediction_space(X, w, n_jobs)
+        return np.split(space.max_marginals(chain, weights, n_jobs), np.cumsum(lengths)[:-1])
 
     def _prediction_space(
         self, X: Any, w: ArrayLike | Expansion, n_jobs: int
-    ) -> tuple[_core.LinearSpace, FloatArray, IntArray]:
-        space, _, data, weights = self._chain_space(X, w, n_jobs)
-        return space, weights, data.lengths
-
-    def _chain_space(
-        self, X: Any, w: ArrayLike | Expansion, n_jobs: int
-    ) -> tuple[_core.LinearSpace, _core.Chain, Sequences, FloatArray]:
+    ) -> tuple[_core.LinearSpace, _core.Chain, FloatArray, IntArray]:
         data = X if isinstance(X, Sequences) else Sequences.stack(X)
         data.check_values()
         features, weights = self._scored(data.rows, w, n_jobs)
         chain = _core.Chain(data.offsets, self.n_labels, self.ends, None, self._forbidden_matrix())
-        return _core.LinearSpace(features, chain, "margin"), chain, data, weights
+        return _core.LinearSpace(features, chain, "margin"), chain, weights, data.lengths
 
     def _forbidden_matrix(self) -> NDArray[np.uint8] | None:
         if self.forbidden is None:

@@ -88,11 +88,11 @@ class Multiclass(PlaceModel):
 
     def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return each row's best class number."""
-        space, weights, _ = self._prediction_space(X, w, n_jobs)
+        space, _, weights, _ = self._prediction_space(X, w, n_jobs)
         return space.predict(weights, n_jobs)
 
     def _prediction_space(
         self, X: Any, w: ArrayLike | Expansion, n_jobs: int
-    ) -> tuple[_core.LinearSpace, FloatArray, IntArray]:
-        space, weights = self._row_space(X, w, n_jobs, lambda n: _core.Multiclass(n, self.n_labels, None))
-        return space, weights, np.ones(space.n_examples, np.int64)
+    ) -> tuple[_core.LinearSpace, _core.Structure, FloatArray, IntArray]:
+        space, structure, weights = self._row_space(X, w, n_jobs, lambda n: _core.Multiclass(n, self.n_labels, None))
+        return space, structure, weights, np.ones(space.n_examples, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,7 +23,7 @@ from maxmargin.models._linear import (
     label_numbers,
 )
 from maxmargin.models._several import PlaceModel
-from maxmargin.problem import FloatArray, IntArray
+from maxmargin.problem import FloatArray, InexactPredictionWarning, IntArray
 
 EDGES = ("potts", "associative", "symmetric", "full")
 METHODS = ("auto", "forest", "cut", "enumeration", "trws", "expansion")
@@ -155,20 +156,45 @@ class Pairwise(PlaceModel):
         )
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[NDArray[np.int32]]:
-        """Return each graph's best label numbers."""
-        space, weights, lengths = self._prediction_space(X, w, n_jobs)
-        return np.split(space.predict(weights, n_jobs), np.cumsum(lengths)[:-1])
+        """Return each graph's best label numbers, with an InexactPredictionWarning where these are not known to be the best."""
+        labels, gaps = self.predict_with_gaps(X, w, n_jobs)
+        is_open = ~(gaps == 0.0)
+        if is_open.any():
+            largest = np.nan_to_num(gaps).max()
+            more = f"up to {largest:.3g} more" if largest > 0.0 else "more, and how much is not known"
+            _warn(
+                f"the searches in {is_open.sum()} of {len(gaps)} graphs did not close: another labelling may score {more}. "
+                "predict_with_gaps, or return_gaps=True of GraphSVM.predict, tells the gap of each graph."
+            )
+        return labels
+
+    def predict_with_gaps(
+        self, X: Any, w: ArrayLike, n_jobs: int = 1
+    ) -> tuple[list[NDArray[np.int32]], NDArray[np.float64]]:
+        """Return what :meth:`predict` does, and by how much another labelling of each graph may score more.
+
+        A gap is 0 where the labelling is known to be the best one, and NaN where nothing is known.
+        """
+        space, graph, weights, lengths = self._prediction_space(X, w, n_jobs)
+        labels = np.split(space.predict(weights, n_jobs), np.cumsum(lengths)[:-1])
+        return labels, graph.shortfalls()
+
+    def _report_misses(self, structure: Any) -> None:
+        n_open = structure.take_open()
+        if n_open:
+            _warn(f"{n_open} of the searches for several labellings did not close: better ones may have been missed.")
 
     def _prediction_space(
         self, X: Any, w: ArrayLike | Expansion, n_jobs: int
-    ) -> tuple[_core.LinearSpace, FloatArray, IntArray]:
+    ) -> tuple[_core.LinearSpace, _core.Graph, FloatArray, IntArray]:
         data = X if isinstance(X, Graphs) else Graphs(X)
         if data.n_edge_features not in (self.n_edge_features, 0):
             raise ValueError(
                 f"X has {data.n_edge_features} features of edges, but the model was trained with {self.n_edge_features}."
             )
         features, weights = self._scored(data.rows(), w, n_jobs)
-        return _core.LinearSpace(features, self._graph(data, None), "margin"), weights, data.lengths
+        graph = self._graph(data, None)
+        return _core.LinearSpace(features, graph, "margin"), graph, weights, data.lengths
 
     def _graph(self, data: Graphs, y: NDArray[np.int32] | None) -> _core.Graph:
         if data.has_candidates != self.has_candidates:
@@ -277,6 +303,11 @@ class Pairwise(PlaceModel):
         if given.shape != (self.n_labels,) or not np.all(np.isfinite(given)) or np.any(given < 0):
             raise ValueError(f"cost must hold {self.n_labels} finite numbers ≥ 0.")
         return None, given[y] if weight is None else weight * given[y]
+
+
+def _warn(text: str) -> None:
+    # The line that is shown is that of the caller of an estimator.
+    warnings.warn(text, InexactPredictionWarning, stacklevel=4)
 
 
 def _n_edge_rows(data: Graphs, pair_rows: NDArray[np.int64] | None) -> int:
