@@ -266,7 +266,7 @@ def test_graphs_keep_what_they_were_given():
     with pytest.raises(ValueError, match="read-only"):
         graph.rows[0, 0] = np.nan
     sparse = mm.Graph(sp.csr_array(np.eye(2)), [[0, 1]], sp.csr_array(np.ones((1, 3))))
-    assert sparse.rows.tolist() == np.eye(2).tolist()
+    assert sparse.rows.toarray().tolist() == np.eye(2).tolist()
     assert sparse.edge_rows.shape == (1, 3)
 
 
