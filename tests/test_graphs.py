@@ -58,20 +58,40 @@ def test_squared_hinge(loss):
         assert found.certificate.primal == pytest.approx(best.objective, rel=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["one-slack", "block-dual", "sdm"])
+@pytest.mark.parametrize(
+    ("solver", "loss"),
+    [
+        *((solver, "hinge") for solver in ("one-slack", "n-slack", "block-dual", "sdm")),
+        *((solver, "squared_hinge") for solver in ("n-slack", "block-dual", "dcd", "cpd")),
+    ],
+)
 @pytest.mark.parametrize("edges", ["potts", "associative"])
-def test_weights_of_edges_stay_nonnegative(edges, solver):
+def test_weights_of_edges_stay_nonnegative(edges, solver, loss):
     for seed in range(2):
         model = labelled(seed, 2, edges)
         n_node_weights = 2 * 3
         J = np.arange(n_node_weights, model.n_weights)
         # Edge features are ≥ 0, so that every search is a cut.
         native = model.native(inference="cut", nonnegative={"edge_coef": True})
-        best = reference.solve(reference.planes(model), 2.0, nonnegative=J)
-        solution = mm.train(native, model.graphs, model.labels, 2.0, solver=solver, tol=1e-7, max_iter=100_000)
+        best = reference.solve(reference.planes(model), 2.0, None, loss, nonnegative=J)
+        solution = mm.train(
+            native, model.graphs, model.labels, 2.0, solver=solver, loss=loss, tol=1e-7, max_iter=100_000
+        )
         assert solution.certificate.primal == pytest.approx(best.objective, rel=1e-6)
         assert solution.certificate.dual <= best.objective * (1 + 1e-9)
         assert np.all(native.blocks(solution.w)["edge_coef"] >= 0.0)
+
+
+@pytest.mark.parametrize("n", [6, 20])
+@pytest.mark.parametrize("edges", ["potts", "associative"])
+def test_sweeps_do_not_crawl_where_weights_stay_nonnegative(edges, n):
+    """Sweeps alone take hundreds of iterations; conjugate gradients go on where a weight reaches 0."""
+    model = labelled(0, 2, edges, n=n)
+    native = model.native(nonnegative={"coef": True, "edge_coef": True})
+    for loss in ("hinge", "squared_hinge"):
+        solution = mm.train(native, model.graphs, model.labels, 2.0, solver="block-dual", loss=loss, tol=1e-7)
+        assert solution.certificate.converged
+        assert len(solution.history) <= 40
 
 
 def test_typed_edges_have_weights_of_their_own():

@@ -52,8 +52,7 @@ def test_weights_are_those_of_dense_features(make, solver, tmp_path):
     assert all(sp.issparse(graph.rows) for graph in sparse)
     parameters = {"edges": "full"} if model.n_labels else {}
     dense_svm, sparse_svm = (
-        mm.GraphSVM(C=1.0, solver=solver, tol=1e-7, **parameters).fit(X, model.labels)
-        for X in (model.graphs, sparse)
+        mm.GraphSVM(C=1.0, solver=solver, tol=1e-7, **parameters).fit(X, model.labels) for X in (model.graphs, sparse)
     )
     np.testing.assert_allclose(sparse_svm.coef_, dense_svm.coef_, atol=1e-4)
     np.testing.assert_allclose(sparse_svm.edge_coef_, dense_svm.edge_coef_, atol=1e-4)
