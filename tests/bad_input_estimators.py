@@ -337,6 +337,12 @@ refused("topk-zero", "`predict_topk(X, 0)`", V, "k must be an integer ≥ 1, fou
         lambda: chain().predict_topk(XS, 0), core=True)
 works("topk-1e9", "`predict_topk(X, 10**9)` for two tokens", "all nine labellings",
         lambda: len(chain().predict_topk([X[:2]], 10**9)[0]) == 9)
+refused("diverse-zero", "`predict_diverse(X, 0)`", V, "m must be an integer ≥ 1, found 0",
+        lambda: multiclass().predict_diverse(X, 0), core=True)
+refused("diverse-1e9", "`predict_diverse(X, 10**9)`", V, "expected at most 1000000 outputs",
+        lambda: chain().predict_diverse(XS, 10**9), core=True)
+refused("diverse-strength", "`predict_diverse(X, 2, -1.0)`", V, "strength must be a number ≥ 0, found -1.0",
+        lambda: chain().predict_diverse(XS, 2, -1.0), core=True)
 works("score-unseen-label", "labels at score time that training has not seen", "they count as mistakes",
         lambda: chain().score(XS, [["?"] * len(x) for x in XS]) == 0.0 and multiclass().score(X, np.full(20, 9)) == 0.0)
 refused("score-short", "1 label sequence for 3", V, "y has 1 label sequences but X has 3",

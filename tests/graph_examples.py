@@ -136,3 +136,11 @@ def with_candidates(seed, n=6):
     graphs, labels = [graphs[i] for i in order], [labels[i] for i in order]
     kept = [i for i in range(n) if graphs[i].n_edges]
     return GraphModel([graphs[i] for i in kept], [labels[i] for i in kept], None)
+
+
+def open_problem():
+    """Complete graphs of six nodes and three labels, which TRW-S seldom closes."""
+    rng = np.random.default_rng(0)
+    edges = list(itertools.combinations(range(6), 2))
+    graphs = [mm.Graph(rng.normal(size=(6, 2)), edges, rng.normal(size=(15, 2))) for _ in range(4)]
+    return GraphModel(graphs, [rng.integers(3, size=6) for _ in graphs], 3, "full")

@@ -109,7 +109,7 @@ CONSTRUCTIONS = {
         "features have 5 rows",
     ),
     "unknown rescaling": (lambda: multiclass_space(rescaling="both"), "found 'both'"),
-    "slack without steps": (lambda: _core.LinearSpace(features(), chain(), "slack"), "no loss_step"),
+    "slack without steps": (lambda: _core.LinearSpace(features(), chain(), "slack"), "a chain needs a loss_step"),
     "space of fewer than no examples": (lambda: _core.VectorSpace(-1, 3, "margin"), "n_examples is -1"),
     "space of fewer than no weights": (lambda: _core.VectorSpace(3, -1, "margin"), "n_weights is -1"),
     "cuts of fewer than no weights": (lambda: _core.CutSet(-1), "n_weights"),

@@ -176,7 +176,6 @@ def test_arrays_that_do_not_fit_are_refused_everywhere(wrong):
         _core.best_in_forest,
         _core.best_by_enumeration,
         lambda **arrays: _core.m_best_labellings(**arrays, n_best=2),
-        lambda **arrays: _core.diverse_labellings(**arrays, strengths=np.ones(1)),
         tree_reweighted,
     ]
     for call in calls:

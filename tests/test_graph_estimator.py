@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from graph_examples import with_candidates
+from graph_examples import open_problem, with_candidates
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -89,6 +89,74 @@ def test_what_is_fitted_is_asked_for_first():
         mm.GraphSVM(C=100.0, max_iter=1, tol=1e-9, solver="one-slack").fit(*images(6))
 
 
+# ------------------------------------------------------------------------------------- searches left open
+
+
+def open_estimator(**parameters):
+    """An estimator whose searches of these graphs seldom close, and the best score of each graph."""
+    model = open_problem()
+    svm = mm.GraphSVM(C=1.0, edges="full").fit(model.graphs, model.labels)
+    svm._model = model.native(**parameters)
+    svm._model.n_features, svm._model.n_edge_features = 2, 2
+    w = np.concatenate([svm.coef_.ravel(), svm.edge_coef_.ravel()])
+    scores = [{y: float(w @ model.psi(i, y)) for y in model.outputs(i)} for i in range(model.n_examples)]
+    return svm, model, scores
+
+
+def test_gaps_bound_what_predictions_may_have_missed():
+    svm, model, scores = open_estimator(inference="trws", max_passes=1)
+    labels, gaps = svm.predict(model.graphs, return_gaps=True)
+    assert gaps.max() > 0.0
+    for found, gap, of_graph in zip(labels, gaps, scores, strict=True):
+        assert of_graph[tuple(found.tolist())] + gap >= max(of_graph.values()) - 1e-9
+    with pytest.warns(mm.InexactPredictionWarning) as caught:
+        assert [one.tolist() for one in svm.predict(model.graphs)] == [one.tolist() for one in labels]
+    text = str(caught[0].message)
+    assert len(caught) == 1
+    assert f"in {np.count_nonzero(gaps)} of {len(gaps)} graphs did not close" in text
+    assert f"up to {gaps.max():.3g} more" in text
+    assert caught[0].filename == __file__
+    with pytest.warns(mm.InexactPredictionWarning) as caught:
+        svm.score(model.graphs, model.labels)
+    assert len(caught) == 1
+
+
+def test_exact_searches_have_no_gaps_and_say_nothing():
+    svm, model, scores = open_estimator()
+    labels, gaps = svm.predict(model.graphs, return_gaps=True)
+    assert gaps.tolist() == [0.0] * len(gaps)
+    for found, of_graph in zip(labels, scores, strict=True):
+        assert of_graph[tuple(found.tolist())] == pytest.approx(max(of_graph.values()))
+    svm.predict(model.graphs)
+    svm.predict_diverse(model.graphs, 3)
+    svm.predict_topk(model.graphs, 3)
+    with pytest.raises(ValueError, match="return_gaps must be True or False"):
+        svm.predict(model.graphs, return_gaps="yes")
+
+
+def test_several_labellings_that_may_not_be_the_best_come_with_a_warning():
+    svm, model, _ = open_estimator(inference="trws", max_passes=1)
+    with pytest.warns(mm.InexactPredictionWarning, match="searches for several labellings did not close") as caught:
+        svm.predict_diverse(model.graphs, 3)
+    assert len(caught) == 1
+    # Twelve nodes in a ring with chords have too many labellings to go through.
+    rng = np.random.default_rng(0)
+    ring = [(i, (i + step) % 12) for i in range(12) for step in (1, 3, 5)]
+    graph = mm.Graph(rng.normal(size=(12, 2)), ring, rng.normal(size=(36, 2)))
+    with pytest.warns(mm.InexactPredictionWarning, match="several labellings"):
+        svm.predict_topk([graph], 3)
+
+
+def test_expansion_moves_have_no_gap_that_is_known():
+    X, y = images(4, size=5)
+    third = [[*labels[:-1], "sun"] for labels in y]
+    svm = mm.GraphSVM(C=1.0, nonnegative="edges").fit(X, third)
+    svm._model.inference = "expansion"
+    assert np.isnan(svm.predict(X, return_gaps=True)[1]).all()
+    with pytest.warns(mm.InexactPredictionWarning, match="in 4 of 4 graphs.* how much is not known"):
+        svm.predict(X)
+
+
 # ---------------------------------------------------------------------------------------------- bad graphs
 
 
@@ -168,7 +236,7 @@ def test_bad_data_of_the_estimator_are_refused():
         ({"inference": "magic"}, "inference must be one of"),
         ({"max_passes": 0}, "max_passes must be"),
         ({"nonnegative": "some"}, "nonnegative must be"),
-        ({"rescaling": "slack"}, "slack"),
+        ({"rescaling": "slack", "inference": "trws"}, "graphs: inference 'auto' or 'enumeration'"),
     ):
         with pytest.raises(ValueError, match=message):
             mm.GraphSVM(**parameters).fit([graph], [["a", "b"]])
@@ -198,7 +266,7 @@ def test_graphs_keep_what_they_were_given():
     with pytest.raises(ValueError, match="read-only"):
         graph.rows[0, 0] = np.nan
     sparse = mm.Graph(sp.csr_array(np.eye(2)), [[0, 1]], sp.csr_array(np.ones((1, 3))))
-    assert sparse.rows.tolist() == np.eye(2).tolist()
+    assert sparse.rows.toarray().tolist() == np.eye(2).tolist()
     assert sparse.edge_rows.shape == (1, 3)
 
 

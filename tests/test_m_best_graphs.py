@@ -1,4 +1,4 @@
-"""The M best labellings and diverse ones, against all labellings sorted by score."""
+"""The M best labellings, against all labellings sorted by score."""
 
 import signal
 import time
@@ -93,58 +93,11 @@ def test_long_chains_give_long_lists_quickly():
     assert (np.diff(scores) <= 0.0).all()
 
 
-# --------------------------------------------------------------------------------------------------------- diverse
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("method", ["forest", "enumeration", "trws"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_diverse_labellings_are_best_for_the_perturbed_scores(kind, method, weighted):
-    n_checked = 0
-    for seed in range(30):
-        graph = graph_of(method, kind, seed)
-        rng = np.random.default_rng(seed)
-        strengths = rng.uniform(0.0, 2.0, size=3)
-        weights = rng.uniform(0.0, 2.0, size=len(graph.counts)) if weighted else None
-        labels, scores, is_exact = _core.diverse_labellings(*graph.arguments, strengths, weights, method=method)
-        assert labels.shape == (4, len(graph.counts))
-        np.testing.assert_allclose([graph.score(y) for y in labels], scores, atol=1e-12)
-        if not is_exact:
-            assert method == "trws"
-            continue
-        n_checked += 1
-        every = np.array(labellings(graph.counts))
-        value = graph.all_scores().ravel()
-        for y, strength in zip(labels, [*strengths, 0.0], strict=True):
-            found = value[(every == y).all(axis=1)]
-            assert found == pytest.approx(value.max(), abs=1e-7)
-            value = value + strength * ((every != y) * (1.0 if weights is None else weights)).sum(axis=1)
-    assert n_checked >= 15
-
-
-def test_strong_diversity_changes_every_label():
-    graph = random_graph(np.random.default_rng(0), [3] * 9, grid_edges(3, 3), "attractive")
-    labels, _, is_exact = _core.diverse_labellings(*graph.arguments, np.full(2, 1000.0))
-    assert is_exact
-    assert all(len(set(column)) == 3 for column in labels.T.tolist())
-
-
-def test_no_strengths_give_the_best_labelling_alone():
-    graph = random_graph(np.random.default_rng(0), [3] * 4, [[0, 1], [1, 2]])
-    labels, scores, is_exact = _core.diverse_labellings(*graph.arguments, np.zeros(0))
-    assert len(labels) == 1
-    assert is_exact
-    assert scores[0] == pytest.approx(graph.best_score())
-
-
 CYCLE = random_graph(np.random.default_rng(0), [2] * 3, [[0, 1], [1, 2], [2, 0]])
 WRONG = {
     "none": (lambda: _core.m_best_labellings(*CYCLE.arguments, 0), "n_best is 0"),
     "method": (lambda: _core.m_best_labellings(*CYCLE.arguments, 2, method="cuts"), "found 'cuts'"),
     "cycle": (lambda: _core.m_best_labellings(*CYCLE.arguments, 2, method="forest"), "needs a graph without cycles"),
-    "strength": (lambda: _core.diverse_labellings(*CYCLE.arguments, np.array([np.inf])), "strengths holds inf"),
-    "weights": (lambda: _core.diverse_labellings(*CYCLE.arguments, np.ones(1), np.ones(2)), "node_weights has 2"),
-    "product": (lambda: _core.diverse_labellings(*CYCLE.arguments, np.full(1, 1e150), np.full(3, 1e150)), "1e200"),
     "iterations": (lambda: _core.m_best_labellings(*CYCLE.arguments, 2, max_iter=-1), "max_iter is -1"),
 }
 

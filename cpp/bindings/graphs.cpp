@@ -149,6 +149,12 @@ void bind_graphs(nb::module_& m) {
              nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>(), nb::keep_alive<1, 10>(), nb::keep_alive<1, 11>(), nb::keep_alive<1, 13>(),
              nb::keep_alive<1, 15>(), nb::keep_alive<1, 16>(), nb::keep_alive<1, 17>())
         .def("take_open", &Graph::take_open)
+        .def("enumerated", [](const Graph& self) {
+            std::vector<int64_t> counts(self.n_examples());
+            for (int64_t i = 0; i < self.n_examples(); ++i) counts[i] = self.n_enumerated(i);
+            return to_numpy(std::move(counts));
+        })
+        .def_prop_ro("most_enumerated", [](const Graph&) { return most_enumerated; })
         .def("shortfalls", [](const Graph& self) {
             const auto found = self.shortfalls();
             return to_numpy(std::vector<double>(found.begin(), found.end()));

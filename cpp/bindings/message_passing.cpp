@@ -278,38 +278,6 @@ void bind_several(nb::module_& m) {
         arg("absolute_tolerance") = 1e-9, arg("stall") = 1e-3, arg("max_seconds").none() = nb::none(),
         "The n_best labellings, best first (fewer where there are no more), their scores, and whether every search was exact. The "
         "options are those of TreeReweighted.run, per search.");
-    m.def(
-        "diverse_labellings",
-        [](Longs label_offsets, Ints first, Ints second, Doubles unary, Doubles pair_values, std::optional<Longs> table_offsets, Doubles strengths,
-           std::optional<Doubles> node_weights, const std::string& method, int64_t max_iter, double relative_tolerance, double absolute_tolerance,
-           double stall, std::optional<double> max_seconds) {
-            const GraphShape shape = make_shape(label_offsets, first, second);
-            check_unary(shape, unary);
-            check_scores("strengths", as_span(strengths));
-            if (node_weights) {
-                require_length("node_weights", node_weights->shape(0), shape.n_nodes);
-                check_scores("node_weights", as_span(*node_weights));
-            }
-            const auto largest = [](std::span<const double> numbers) {
-                double most = 0.0;
-                for (const double number : numbers) most = std::max(most, std::abs(number));
-                return most;
-            };
-            require(largest(as_span(strengths)) * (node_weights ? largest(as_span(*node_weights)) : 1.0) <= largest_score,
-                    "strengths times node_weights must be at most 1e200 in magnitude.");
-            const PairScores pairs = make_pairs(shape, pair_values, table_offsets);
-            const auto search = make_search(method, shape, pairs, make_options(max_iter, relative_tolerance, absolute_tolerance, stall, max_seconds));
-            return as_tuple(interruptible([&] {
-                                return diverse_labellings(shape, unary.data(), pairs, *search, as_span(strengths), data_or_null(node_weights));
-                            }),
-                            shape.n_nodes);
-        },
-        arg("label_offsets").noconvert(), arg("first").noconvert(), arg("second").noconvert(), arg("unary").noconvert(), arg("pair_values").noconvert(),
-        arg("table_offsets").none().noconvert(), arg("strengths").noconvert(), arg("node_weights").none().noconvert() = nb::none(), arg("method") = "auto",
-        arg("max_iter") = 1000, arg("relative_tolerance") = 1e-9, arg("absolute_tolerance") = 1e-9, arg("stall") = 1e-3,
-        arg("max_seconds").none() = nb::none(),
-        "len(strengths) + 1 labellings, each the best for the score plus strengths[m] · node_weights[i] for every node i at which it differs "
-        "from an earlier labelling m; their scores, and whether every search was exact.");
 }
 
 }  // namespace

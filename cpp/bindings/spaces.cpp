@@ -10,6 +10,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/checks.hpp"
+#include "planes/diverse.hpp"
 #include "planes/linear_space.hpp"
 #include "planes/oracle.hpp"
 #include "planes/score_line.hpp"
@@ -17,7 +18,6 @@
 #include "scores/instruction_sets.hpp"
 #include "scores/kernels.hpp"
 #include "structures/chain.hpp"
-#include "structures/graph.hpp"
 
 using namespace maxmargin;
 using nb::arg;
@@ -93,11 +93,27 @@ nb::tuple k_best(const LinearSpace& space, Array1<double> w, int64_t k, int n_th
                    [&](int64_t i, PartScores<double> scores, auto& codes, auto& values) { structure.k_best(i, scores, k, codes, values); });
 }
 
-nb::tuple diverse(const LinearSpace& space, const Graph& graph, Array1<double> w, Array1<double> strengths, int n_threads) {
-    require_own(space, graph);
-    require_amounts("strengths", as_span(strengths));
-    return several(space, view(space, w, std::nullopt).exact, n_threads,
-                   [&](int64_t i, PartScores<double> scores, auto& codes, auto& values) { graph.diverse(i, scores, as_span(strengths), codes, values); });
+// What outputs cost for being used before stays far from the end of double precision.
+void check_strengths(const Structure& structure, std::span<const double> strengths) {
+    constexpr double largest_cost = 1e200;
+    require_amounts("strengths", strengths);
+    if (strengths.empty()) return;
+    double largest_weight = 0.0;
+    for (int64_t i = 0; i < structure.n_examples(); ++i)
+        for (int64_t place = 0; place < structure.code_length(i); ++place) largest_weight = std::max(largest_weight, structure.place_weight(i, place));
+    require(*std::max_element(strengths.begin(), strengths.end()) * largest_weight <= largest_cost, "strengths times the weights of places must be at most 1e200.");
+}
+
+nb::tuple diverse(const LinearSpace& space, Array1<double> w, Array1<double> strengths, int n_threads) {
+    const Structure& structure = space.structure();
+    require(structure.has_places(), "this structure has no labels of places.");
+    check_strengths(structure, as_span(strengths));
+    return several(space, view(space, w, std::nullopt).exact, n_threads, [&](int64_t i, PartScores<double> scores, auto& codes, auto& values) {
+        for (const std::vector<int32_t>& code : diverse_outputs(structure, i, scores, Search::plain, as_span(strengths))) {
+            codes.insert(codes.end(), code.begin(), code.end());
+            values.push_back(structure.score(i, scores, code.data()));
+        }
+    });
 }
 
 VariantSource source_of(const std::string& name) {
@@ -108,8 +124,8 @@ VariantSource source_of(const std::string& name) {
 nb::tuple variants(const LinearSpace& space, Array1<double> w, const std::string& source, Array1<double> strengths, uint64_t seed, int n_threads) {
     const WeightsView weights = view(space, w, std::nullopt);
     require_truth(space);
-    require_amounts("strengths", as_span(strengths));
     const Structure& structure = space.structure();
+    check_strengths(structure, as_span(strengths));
     VariantOptions options{source_of(source), {strengths.data(), strengths.data() + strengths.shape(0)}, seed};
     require(structure.has_places() && space.rescaling() == Rescaling::margin, "this structure has no labels of places, or its slacks are rescaled.");
     require(options.source != VariantSource::m_best || structure.has_k_best(), "this structure has no search for the k best outputs.");
@@ -319,7 +335,7 @@ void bind_spaces(nb::module_& m) {
                     throw std::invalid_argument("the features have " + std::to_string(features.n_rows) + " rows but the structure " + std::to_string(rows) + ".");
                 const Rescaling rescaled = rescaling_named(rescaling);
                 require(rescaled == Rescaling::margin || !structure->has_truth() || structure->has_slack_search(),
-                        "the structure has no loss_step, which slack rescaling needs.");
+                        "the structure has no search for slack rescaling: a chain needs a loss_step, graphs few labellings.");
                 new (self) LinearSpace(features, structure, rescaled);
             },
             arg("features"), arg("structure"), arg("rescaling"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
@@ -374,7 +390,7 @@ void bind_spaces(nb::module_& m) {
         .def("k_best", &k_best, arg("weights"), arg("k"), arg("n_threads"))
         .def_prop_ro("has_places", [](const LinearSpace& self) { return self.structure().has_places() && self.rescaling() == Rescaling::margin; })
         .def("variants", &variants, arg("weights"), arg("source"), arg("strengths"), arg("seed"), arg("n_threads"))
-        .def("diverse", &diverse, arg("graph"), arg("weights"), arg("strengths"), arg("n_threads"));
+        .def("diverse", &diverse, arg("weights"), arg("strengths"), arg("n_threads"));
 
     bind_oracles(m);
 

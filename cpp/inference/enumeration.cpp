@@ -39,21 +39,14 @@ void EnumerationSearch::score_labels(int64_t node, const double* unary, double s
     }
 }
 
-// A walk over the tree of choices, without recursion as graphs may have many nodes of one label. `reached` is the best score
-// found below the present label of the node before: with it, max-marginals cost no more than the best labelling does.
-void EnumerationSearch::enumerate(const double* unary, double* max_marginals, int32_t* labels) {
+// A walk over the tree of choices, without recursion as graphs may have many nodes of one label. chosen(node, label) is called on the
+// way down, at_last(scores) with the scores of the last node's labels given those of all others, and leave(node) when all labels of
+// a node have been tried. now[node] is the label that the node has.
+template <class Chosen, class AtLast, class Leave>
+void EnumerationSearch::walk(const double* unary, std::vector<int32_t>& now, Chosen&& chosen, AtLast&& at_last, Leave&& leave) {
     const int64_t last = shape_.n_nodes - 1;
-    std::vector<int32_t> now(shape_.n_nodes, -1);
-    std::vector<double> reached(shape_.n_nodes, minus_infinity);
-    double best = minus_infinity;
+    now.assign(shape_.n_nodes, -1);
     Pace pace;
-    if (max_marginals) std::fill_n(max_marginals, shape_.label_offsets[shape_.n_nodes], minus_infinity);
-    const auto note = [&](int64_t node, int label, double score) {
-        reached[node] = std::max(reached[node], score);
-        if (!max_marginals) return;
-        double& of_label = max_marginals[shape_.label_offsets[node] + label];
-        of_label = std::max(of_label, score);
-    };
     if (last >= 0) score_labels(0, unary, 0.0, now.data());
     for (int64_t node = std::min<int64_t>(last, 0); node >= 0; --node) {
         const double* scores = scores_.data() + shape_.label_offsets[node];
@@ -63,22 +56,63 @@ void EnumerationSearch::enumerate(const double* unary, double* max_marginals, in
             do ++now[node];
             while (now[node] < n && scores[now[node]] == minus_infinity);
             if (now[node] == n) break;
+            chosen(node, now[node]);
             score_labels(node + 1, unary, scores[now[node]], now.data());
             ++node;
             pace.work(64);
         }
-        if (node == last) {
-            now[last] = best_label(scores, shape_.n_labels(last));
-            if (scores[now[last]] > best) {
-                best = scores[now[last]];
-                std::copy(now.begin(), now.end(), labels);
-            }
-            for (int k = 0; k < shape_.n_labels(last); ++k) note(last, k, scores[k]);
-        }
+        if (node == last) at_last(scores);
         now[node] = -1;
+        leave(node);
+    }
+}
+
+// `reached` is the best score found below the present label of the node before: with it, max-marginals cost no more than the best
+// labelling does.
+void EnumerationSearch::enumerate(const double* unary, double* max_marginals, int32_t* labels) {
+    const int64_t last = shape_.n_nodes - 1;
+    std::vector<int32_t> now;
+    std::vector<double> reached(shape_.n_nodes, minus_infinity);
+    double best = minus_infinity;
+    if (max_marginals) std::fill_n(max_marginals, shape_.label_offsets[shape_.n_nodes], minus_infinity);
+    const auto note = [&](int64_t node, int label, double score) {
+        reached[node] = std::max(reached[node], score);
+        if (!max_marginals) return;
+        double& of_label = max_marginals[shape_.label_offsets[node] + label];
+        of_label = std::max(of_label, score);
+    };
+    const auto at_last = [&](const double* scores) {
+        now[last] = best_label(scores, shape_.n_labels(last));
+        if (scores[now[last]] > best) {
+            best = scores[now[last]];
+            std::copy(now.begin(), now.end(), labels);
+        }
+        for (int k = 0; k < shape_.n_labels(last); ++k) note(last, k, scores[k]);
+    };
+    const auto leave = [&](int64_t node) {
         if (node > 0) note(node - 1, now[node - 1], reached[node]);
         reached[node] = minus_infinity;
-    }
+    };
+    walk(unary, now, [](int64_t, int32_t) {}, at_last, leave);
+}
+
+bool EnumerationSearch::best_product(const double* unary, const double* losses, double true_score, int32_t* labels) {
+    const int64_t last = shape_.n_nodes - 1;
+    std::vector<int32_t> now;
+    std::vector<double> loss_before(shape_.n_nodes, 0.0);  // of the nodes before each
+    double best = 0.0;
+    const auto chosen = [&](int64_t node, int32_t label) { loss_before[node + 1] = loss_before[node] + losses[shape_.label_offsets[node] + label]; };
+    const auto at_last = [&](const double* scores) {
+        for (int k = 0; k < shape_.n_labels(last); ++k) {
+            const double value = (loss_before[last] + losses[shape_.label_offsets[last] + k]) * (1.0 + scores[k] - true_score);
+            if (!(value > best)) continue;
+            best = value;
+            now[last] = k;
+            std::copy(now.begin(), now.end(), labels);
+        }
+    };
+    walk(unary, now, chosen, at_last, [](int64_t) {});
+    return best > 0.0;
 }
 
 Found EnumerationSearch::best(const double* unary, int32_t* labels) {

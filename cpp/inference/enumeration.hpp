@@ -29,7 +29,13 @@ class EnumerationSearch final : public LabellingSearch {
     bool has_max_marginals() const override { return true; }
     void max_marginals(const double* unary, double* out) override;
 
+    // The labelling with the highest loss · (1 + score − true_score) above 0, the loss being a sum over nodes, laid out like unary
+    // scores; false where there is none.
+    bool best_product(const double* unary, const double* losses, double true_score, int32_t* labels);
+
    private:
+    template <class Chosen, class AtLast, class Leave>
+    void walk(const double* unary, std::vector<int32_t>& now, Chosen&& chosen, AtLast&& at_last, Leave&& leave);
     void enumerate(const double* unary, double* max_marginals, int32_t* labels);
     void score_labels(int64_t node, const double* unary, double so_far, const int32_t* labels);
 

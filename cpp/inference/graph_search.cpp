@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "inference/enumeration.hpp"
 #include "inference/expansion.hpp"
 #include "inference/forest.hpp"
 
@@ -63,10 +62,18 @@ Found GraphSearch::best(int32_t* labels) {
             if (!is_forest_) throw std::invalid_argument("inference='forest' needs graphs without cycles, and this one has a cycle: use 'trws' or 'auto'.");
             return ForestSearch(shape_, pair_scores()).best(unary_.data(), labels);
         default:
-            if (count_enumerated(shape_) > most_enumerated)
-                throw std::invalid_argument("inference='enumeration' needs graphs with few labellings, and this one has too many: use 'trws' or 'auto'.");
-            return EnumerationSearch(shape_, pair_scores()).best(unary_.data(), labels);
+            return enumeration().best(unary_.data(), labels);
     }
+}
+
+EnumerationSearch GraphSearch::enumeration() const {
+    if (count_enumerated(shape_) > most_enumerated)
+        throw std::invalid_argument("inference='enumeration' needs graphs with few labellings, and this one has too many: use 'trws' or 'auto'.");
+    return {shape_, pair_scores()};
+}
+
+void GraphSearch::best_product(const double* losses, const int32_t* truth, int32_t* labels) {
+    if (!enumeration().best_product(unary_.data(), losses, score(truth), labels)) std::copy_n(truth, shape_.n_nodes, labels);
 }
 
 Found GraphSearch::by_cut(int32_t* labels) {

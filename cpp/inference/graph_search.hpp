@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "inference/enumeration.hpp"
 #include "inference/graph_cut.hpp"
 #include "inference/pairwise.hpp"
 #include "inference/search.hpp"
@@ -32,12 +33,16 @@ class GraphSearch {
 
     // The best labelling at the scores as they are; throws std::invalid_argument where the method cannot serve them.
     Found best(int32_t* labels);
+    // The labelling with the highest loss · (1 + score − score of the truth), losses being those of the labels of each node; the truth
+    // where none is above 0. By enumeration, whatever the method; throws where there are too many labellings.
+    void best_product(const double* losses, const int32_t* truth, int32_t* labels);
     // A search over the same pair scores for callers that change unary ones; it lives as long as these stay.
     std::unique_ptr<LabellingSearch> with_changes() const;
     double score(const int32_t* labels) const { return total_score(shape_, unary_.data(), pair_scores(), labels); }
     PairScores pair_scores() const { return {pair_values_.data(), pair_offsets_.empty() ? nullptr : pair_offsets_.data()}; }
 
   private:
+    EnumerationSearch enumeration() const;
     GraphMethod chosen_method() const;
     bool likes_agreement() const;
     Found by_cut(int32_t* labels);

@@ -167,21 +167,4 @@ Labellings m_best_labellings(const GraphShape& shape, const double* unary, Label
     return Partition(shape, unary, search, n_best).best();
 }
 
-Labellings diverse_labellings(const GraphShape& shape, const double* unary, const PairScores& pairs, LabellingSearch& search,
-                              std::span<const double> strengths, const double* weights) {
-    std::vector<double> scores(unary, unary + shape.label_offsets[shape.n_nodes]);
-    std::vector<int32_t> labels(shape.n_nodes);
-    Labellings result;
-    for (size_t m = 0; m <= strengths.size(); ++m) {
-        heartbeat();
-        const Found found = search.best(scores.data(), labels.data());
-        result.is_exact = result.is_exact && found.is_exact;
-        result.labels.insert(result.labels.end(), labels.begin(), labels.end());
-        result.scores.push_back(total_score(shape, unary, pairs, labels.data()));
-        if (m == strengths.size()) break;
-        for (int64_t i = 0; i < shape.n_nodes; ++i) scores[shape.label_offsets[i] + labels[i]] -= strengths[m] * (weights ? weights[i] : 1.0);
-    }
-    return result;
-}
-
 }  // namespace maxmargin

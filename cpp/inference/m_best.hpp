@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "inference/pairwise.hpp"
@@ -22,14 +21,5 @@ struct Labellings {
 // max-marginals a cell shows its second best labelling at once, and one node splits it (Nilsson 1998; Yanover and Weiss 2004):
 // two searches per labelling. Without, a cell is split at every node below its best labelling: a search per node.
 Labellings m_best_labellings(const GraphShape& shape, const double* unary, LabellingSearch& search, int64_t n_best);
-
-// Diverse M-best (Batra, Yadollahpour, Guzman-Rivera, Shakhnarovich 2012): labelling m is the best for
-//
-//     score(y) + Σ_{m' < m} strengths[m'] Σ_i weights_i [y_i ≠ y_i^m'],
-//
-// which is the same search with lower scores at the labels used before. Makes strengths.size() + 1 labellings in the order they are found;
-// weights may be null for 1.
-Labellings diverse_labellings(const GraphShape& shape, const double* unary, const PairScores& pairs, LabellingSearch& search,
-                              std::span<const double> strengths, const double* weights);
 
 }  // namespace maxmargin

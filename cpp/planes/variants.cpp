@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planes/diverse.hpp"
 #include "planes/linear_scratch.hpp"
 #include "planes/linear_space.hpp"
 
@@ -53,33 +54,16 @@ class VariantSearch {
 
     // The outputs of an example, one after the other; fewer where there are no more.
     const std::vector<std::vector<int32_t>>& find(int64_t example, PartScores<double> scores, std::vector<double>& node) {
-        codes_.assign(1, std::vector<int32_t>(structure_.code_length(example)));
-        base_ = node;
-        structure_.search(example, scores, Search::margin, memory_, codes_[0].data());
         switch (options_.source) {
-            case VariantSource::diverse: add_diverse(example, scores, node); break;
-            case VariantSource::m_best: add_best(example, scores, node); break;
-            case VariantSource::random: add_random(example, scores, node); break;
+            case VariantSource::diverse: codes_ = diverse_outputs(structure_, example, scores, Search::margin, options_.strengths); break;
+            case VariantSource::m_best: find_best(example, scores, node); break;
+            case VariantSource::random: find_random(example, scores); break;
         }
         return codes_;
     }
 
   private:
-    void add_diverse(int64_t example, PartScores<double> scores, std::vector<double>& node) {
-        for (size_t m = 0; m < options_.strengths.size(); ++m) {
-            for (size_t t = 0; t < codes_[m].size(); ++t) {
-                const auto place = static_cast<int64_t>(t);
-                base_[structure_.score_place(example, place, codes_[m][t], scores.stride)] -= options_.strengths[m] * structure_.place_weight(example, place);
-            }
-            // Searches may write to the scores.
-            std::copy(base_.begin(), base_.end(), node.begin());
-            codes_.emplace_back(codes_[m].size());
-            structure_.search(example, scores, Search::margin, memory_, codes_.back().data());
-        }
-    }
-
-    void add_best(int64_t example, PartScores<double> scores, std::vector<double>& node) {
-        std::copy(base_.begin(), base_.end(), node.begin());
+    void find_best(int64_t example, PartScores<double> scores, std::vector<double>& node) {
         const auto length = static_cast<size_t>(structure_.code_length(example));
         for (size_t t = 0; t < length; ++t) {
             const auto place = static_cast<int64_t>(t);
@@ -92,8 +76,8 @@ class VariantSearch {
             codes_.emplace_back(best_codes_.begin() + static_cast<int64_t>(m * length), best_codes_.begin() + static_cast<int64_t>((m + 1) * length));
     }
 
-    void add_random(int64_t example, PartScores<double> scores, std::vector<double>& node) {
-        std::copy(base_.begin(), base_.end(), node.begin());
+    void find_random(int64_t example, PartScores<double> scores) {
+        codes_ = diverse_outputs(structure_, example, scores, Search::margin, {});
         Chance chance(options_.seed, example);
         for (const double share : options_.strengths) {
             std::vector<int32_t> code = codes_[0];
@@ -105,9 +89,7 @@ class VariantSearch {
 
     const Structure& structure_;
     const VariantOptions& options_;
-    SearchMemory<double> memory_;
     std::vector<std::vector<int32_t>> codes_;
-    std::vector<double> base_;
     std::vector<int32_t> best_codes_;
     std::vector<double> best_values_;
 };

@@ -2,8 +2,7 @@
 //
 // The first is the most violated output. The others are
 //
-//     diverse   each the best one for score + loss + Σ_{m' < m} strength_m' · (weight of the places that differ from output m'): the same
-//               search, with lower scores at the labels used before (Batra et al. 2012)
+//     diverse   each the best one for score + loss that differs from those before it: see diverse.hpp
 //     m-best    those with the next highest score + loss
 //     random    the first with places relabelled at random: a place takes part with a given probability, and its new label is drawn
 //               by exp(score) from the labels it does not have

@@ -4,8 +4,12 @@
 // others. The planes with α > 0 span a face of the feasible set. On it D is a plain quadratic, and conjugate gradients need
 // no more steps than there are weights. A step ends where a plane runs empty or a budget is spent; the face is then
 // smaller by that one, and the next step starts on it.
+//
+// Where weights must stay ≥ 0, their multipliers μ_j > 0 are variables like α: planes e_j without loss and without budget. A
+// weight whose μ_j is 0 may fall below 0 on the way; that costs D nothing when μ is made best again for the new α.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -25,7 +29,7 @@ constexpr int64_t products_per_refresh = 50;
 constexpr size_t blocks_per_heartbeat = 64;
 }  // namespace
 
-// Arrays run over the carriers (planes with α > 0) of all blocks in which mass can move.
+// Arrays run over the carriers (planes with α > 0) of all blocks in which mass can move, and then over the multipliers.
 struct WorkingSets::Face {
     struct Part {  // one block
         Block* block;
@@ -36,12 +40,13 @@ struct WorkingSets::Face {
     };
     struct Bound {
         double step = infinity;
-        Part* part = nullptr;
+        Part* part = nullptr;   // null for a multiplier
         size_t emptied = none;  // none: the budget is spent
+        bool is_met() const { return part != nullptr || emptied != none; }
     };
 
     Face(WorkingSets& sets, const double* w);
-    size_t size() const { return planes.size(); }
+    size_t size() const { return alpha.size(); }
     // The largest difference in value within each block, weighted by the mass that it could move.
     double gap() const;
     // Starts conjugate gradients at the current α; returns the square of the scaled residual.
@@ -58,11 +63,17 @@ struct WorkingSets::Face {
     void turn(double& square);
 
     std::vector<Part> parts;
-    std::vector<size_t> planes;  // number in the block
-    std::vector<double> alpha;
+    std::vector<size_t> planes;  // by carrier: its number in the block
+    std::vector<double> alpha;   // of carriers; μ of multipliers
 
   private:
     void add_block(Block& block);
+    void add_multipliers();
+    // Calls use(number in the arrays, number of its weight) for each multiplier.
+    template <class Use>
+    void for_multipliers(Use&& use) const {
+        for (size_t j = 0; j < sets_.nonnegative_.size(); ++j) use(planes.size() + j, sets_.nonnegative_[j]);
+    }
     double left_of(const Block& block) const { return sets_.squared_ ? infinity : block.left(); }
     // The derivatives of D by α at w_.
     void refresh();
@@ -88,6 +99,7 @@ WorkingSets::Face::Face(WorkingSets& sets, const double* w) : sets_(sets), w_(w,
             if (n_carriers > 1 || (n_carriers == 1 && left_of(block) > 0.0)) add_block(block);
         }
     }
+    add_multipliers();
     values_.resize(size());
     residual_.resize(size());
     direction_.resize(size());
@@ -104,6 +116,7 @@ void WorkingSets::Face::refresh() {
         const double total = std::accumulate(alpha.begin() + part.begin, alpha.begin() + part.end, 0.0);
         for (size_t k = part.begin; k < part.end; ++k) values_[k] = losses_[k] - values_[k] - part.ridge * total;
     }
+    for_multipliers([&](size_t k, int64_t weight) { values_[k] = -w_[weight]; });
     n_products_ = 0;
 }
 
@@ -116,7 +129,7 @@ void WorkingSets::Face::carrier_dots(const Part& part, const double* vector, dou
 }
 
 void WorkingSets::Face::add_block(Block& block) {
-    Part part{.block = &block, .begin = size(), .end = size()};
+    Part part{.block = &block, .begin = planes.size(), .end = planes.size()};
     if (sets_.squared_) part.ridge = 1.0 / (2.0 * block.budget);
     part.left = left_of(block);
     for (size_t p = 0; p < block.alpha.size(); ++p) {
@@ -129,6 +142,14 @@ void WorkingSets::Face::add_block(Block& block) {
     }
     settle(part);
     parts.push_back(part);
+}
+
+// A plane e_j has length 1.
+void WorkingSets::Face::add_multipliers() {
+    for (const double sum : sets_.unclipped_) {
+        alpha.push_back(std::max(0.0, -sum));
+        scale_.push_back(sum < 0.0 ? 1.0 : 0.0);
+    }
 }
 
 void WorkingSets::Face::settle(Part& part) {
@@ -159,6 +180,7 @@ double WorkingSets::Face::gap() const {
         // At the optimum of the squared hinge Σα is 2C times the slack.
         sum += (highest - lowest) * (sets_.squared_ ? total + 2.0 * C * highest : C);
     }
+    for_multipliers([&](size_t k, int64_t) { sum += alpha[k] * std::abs(values_[k]); });
     return sum;
 }
 
@@ -171,6 +193,11 @@ double WorkingSets::Face::start() {
             direction_[k] = scale_[k] * residual_[k];
             square += residual_[k] * direction_[k];
         }
+    for_multipliers([&](size_t k, int64_t) {
+        residual_[k] = values_[k];
+        direction_[k] = scale_[k] * residual_[k];
+        square += residual_[k] * direction_[k];
+    });
     return square;
 }
 
@@ -195,6 +222,12 @@ double WorkingSets::Face::multiply() {
         std::fill(product_.begin() + part.begin, product_.begin() + part.end, part.ridge * sum);
         curvature += part.ridge * sum * sum;
     }
+    for_multipliers([&](size_t k, int64_t weight) {
+        if (scale_[k] == 0.0) return;
+        vector_[weight] += direction_[k];
+        own += direction_[k] * direction_[k];
+    });
+    for_multipliers([&](size_t k, int64_t weight) { product_[k] = vector_[weight]; });
     curvature += std::inner_product(vector_.begin(), vector_.end(), vector_.begin(), 0.0);
     std::vector<double> products;
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -217,6 +250,9 @@ WorkingSets::Face::Bound WorkingSets::Face::first_bound(double step) {
         }
         if (part.giver == none && sum > 0.0 && bound.step * sum >= part.left) bound = {part.left / sum, &part, none};
     }
+    for_multipliers([&](size_t k, int64_t) {
+        if (direction_[k] < 0.0 && bound.step * -direction_[k] >= alpha[k]) bound = {alpha[k] / -direction_[k], nullptr, k};
+    });
     return bound;
 }
 
@@ -233,12 +269,18 @@ void WorkingSets::Face::move(double step) {
         }
         if (part.giver == none) part.left -= step * sum;
     }
+    for_multipliers([&](size_t k, int64_t) {
+        alpha[k] = std::max(0.0, alpha[k] + step * direction_[k]);
+        values_[k] -= step * product_[k];
+        residual_[k] -= step * product_[k];
+    });
 }
 
 void WorkingSets::Face::narrow(const Bound& bound) {
     if (bound.emptied == none) bound.part->left = 0.0;
     else alpha[bound.emptied] = 0.0;
-    settle(*bound.part);
+    if (bound.part) settle(*bound.part);
+    else scale_[bound.emptied] = 0.0;
 }
 
 void WorkingSets::Face::turn(double& square) {
@@ -261,8 +303,8 @@ int64_t WorkingSets::climb(Face& face, double wanted, int64_t max_products, doub
         const Face::Bound bound = face.first_bound(curvature > 0.0 ? slope / curvature : infinity);
         if (bound.step == infinity) break;
         face.move(bound.step);
-        if (bound.part) face.narrow(bound);
-        if (bound.part || face.is_stale()) square = face.start();
+        if (bound.is_met()) face.narrow(bound);
+        if (bound.is_met() || face.is_stale()) square = face.start();
         else face.turn(square);
     }
     return products;
@@ -270,7 +312,6 @@ int64_t WorkingSets::climb(Face& face, double wanted, int64_t max_products, doub
 
 WorkingSets::Ascent WorkingSets::ascend_face(double tolerance, int64_t max_products, double max_seconds, double* w, const Workers& workers) {
     Ascent result;
-    if (!nonnegative_.empty()) return result;
     // With w summed afresh: many small steps leave rounding in it.
     const auto dual = [&] {
         weights(w);

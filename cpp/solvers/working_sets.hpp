@@ -73,9 +73,8 @@ class WorkingSets {
         double gain = 0.0;     // of the dual
         int64_t products = 0;  // with the quadratic form; each costs about a visit of every example that has more than one choice
     };
-    // Moves all α > 0 together by conjugate gradients until their values differ, within an example, by no more than tolerance
-    // on average, or max_products are made or max_seconds gone. D does not decrease. With non-negative weights D is not
-    // quadratic: nothing is done.
+    // Moves all α > 0, and all μ > 0 with them, by conjugate gradients until values differ, within an example, by no more than
+    // tolerance on average, or max_products are made or max_seconds gone. D does not decrease.
     Ascent ascend_face(double tolerance, int64_t max_products, double max_seconds, double* w, const Workers& workers);
 
     // Other budgets, 0 where the old ones are: α becomes the multiple of itself that is worth most under them, and so does w, the

@@ -40,6 +40,7 @@ class Chain final : public Structure {
     double place_weight(int64_t example, int64_t place) const override {
         return data_.loss.weight ? data_.loss.weight[data_.offsets[example] + place] : 1.0;
     }
+    double score(int64_t example, PartScores<double> scores, const int32_t* code) const override { return path_score(rows(example), scores, code); }
     bool has_components() const override { return has_truth(); }
     const int32_t* true_code(int64_t example) const override { return truth(example); }
 

@@ -83,8 +83,33 @@ GraphSearch& Graph::scored(int64_t example, PartScores<Scalar> scores, Search ki
     return *search;
 }
 
+int64_t Graph::n_enumerated(int64_t example) const {
+    const RowRange own = nodes(example);
+    std::vector<int64_t> offsets{0};
+    for (int64_t i = own.begin; i < own.end; ++i) offsets.push_back(offsets.back() + labels_of(i));
+    return count_enumerated({own.length(), offsets.data(), 0, nullptr, nullptr});
+}
+
+bool Graph::has_slack_search() const {
+    if (data_.inference.method != GraphMethod::automatic && data_.inference.method != GraphMethod::enumeration) return false;
+    for (int64_t example = 0; example < data_.n_examples; ++example)
+        if (n_enumerated(example) > most_enumerated) return false;
+    return true;
+}
+
+template <class Scalar>
+void Graph::search_slack(int64_t example, PartScores<Scalar> scores, int32_t* code) const {
+    const RowRange own = nodes(example);
+    std::vector<double> losses;
+    for (int64_t i = own.begin; i < own.end; ++i)
+        for (int32_t label = 0; label < labels_of(i); ++label) losses.push_back(data_.loss(i, data_.truth[i], label, data_.n_labels));
+    scored(example, scores, Search::slack).best_product(losses.data(), data_.truth + own.begin, code);
+    shortfalls_[example] = 0.0;
+}
+
 template <class Scalar>
 void Graph::search_any(int64_t example, PartScores<Scalar> scores, Search kind, int32_t* code) const {
+    if (kind == Search::slack) return search_slack(example, scores, code);
     GraphSearch& search = scored(example, scores, kind);
     Found found;
     try {
@@ -164,17 +189,13 @@ void Graph::difference(int64_t example, const int32_t* code, Parts& parts) const
 void Graph::k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const {
     GraphSearch& search = scored(example, scores, Search::plain);
     Labellings found = m_best_labellings(search.shape(), search.unary(), *search.with_changes(), k);
+    if (!found.is_exact) ++n_open_;
     codes = std::move(found.labels);
     values = std::move(found.scores);
 }
 
-void Graph::diverse(int64_t example, PartScores<double> scores, std::span<const double> strengths, std::vector<int32_t>& codes,
-                    std::vector<double>& values) const {
-    GraphSearch& search = scored(example, scores, Search::plain);
-    const double* weights = data_.loss.weight ? data_.loss.weight + nodes(example).begin : nullptr;
-    Labellings found = diverse_labellings(search.shape(), search.unary(), search.pair_scores(), *search.with_changes(), strengths, weights);
-    codes = std::move(found.labels);
-    values = std::move(found.scores);
+double Graph::score(int64_t example, PartScores<double> scores, const int32_t* code) const {
+    return scored(example, scores, Search::plain).score(code);
 }
 
 }  // namespace maxmargin

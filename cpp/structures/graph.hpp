@@ -56,7 +56,10 @@ class Graph final : public Structure {
     RowRange rows(int64_t example) const override;
     int64_t code_length(int64_t example) const override { return nodes(example).length(); }
     bool has_truth() const override { return data_.truth != nullptr; }
-    bool has_slack_search() const override { return false; }
+    // By enumeration: every graph needs few labellings.
+    bool has_slack_search() const override;
+    // How many labellings an enumeration goes through, those of the first nodes included; at most most_enumerated + 1.
+    int64_t n_enumerated(int64_t example) const;
     bool is_code(int64_t example, std::span<const int32_t> numbers) const override;
 
     void prepare(const float* table, int, std::vector<float>& out) const override { out.assign(table, table + n_table()); }
@@ -89,12 +92,10 @@ class Graph final : public Structure {
     double place_weight(int64_t example, int64_t place) const override {
         return data_.loss.weight ? data_.loss.weight[nodes(example).begin + place] : 1.0;
     }
+    double score(int64_t example, PartScores<double> scores, const int32_t* code) const override;
 
     bool has_k_best() const override { return true; }
     void k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const override;
-    // strengths.size() + 1 outputs, each the best among those that differ from the ones before it: labels that these have score
-    // less by a strength times the weight of their node in the loss.
-    void diverse(int64_t example, PartScores<double> scores, std::span<const double> strengths, std::vector<int32_t>& codes, std::vector<double>& values) const;
 
   private:
     RowRange nodes(int64_t example) const { return {data_.node_offsets[example], data_.node_offsets[example + 1]}; }
@@ -109,6 +110,8 @@ class Graph final : public Structure {
     PairPlace place_of(int64_t edge, int32_t a, int32_t b, int n_second) const;
     int64_t first_weight(int64_t edge) const { return (data_.types ? data_.types[edge] : 0) * data_.n_edge_features * data_.n_pair_columns; }
 
+    template <class Scalar>
+    void search_slack(int64_t example, PartScores<Scalar> scores, int32_t* code) const;
     template <class Scalar>
     void search_any(int64_t example, PartScores<Scalar> scores, Search kind, int32_t* code) const;
     // The search of an example, kept from call to call, with its scores set.

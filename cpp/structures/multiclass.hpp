@@ -37,6 +37,8 @@ class Multiclass final : public Structure {
     bool has_places() const override { return true; }
     double loss_at(int64_t example, int64_t, int32_t label) const override { return loss_(example, truth_[example], label, n_labels_); }
 
+    double score(int64_t, PartScores<double> scores, const int32_t* code) const override { return scores.node[*code]; }
+
     bool has_k_best() const override { return true; }
     void k_best(int64_t, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const override {
         codes.resize(n_labels_);

@@ -174,6 +174,11 @@ class Structure {
         (void)example, (void)place;
         return 1.0;
     }
+    // The score of an output, without its loss.
+    virtual double score(int64_t example, PartScores<double> scores, const int32_t* code) const {
+        (void)example, (void)scores, (void)code;
+        return 0.0;
+    }
 
     // Needs the truth. is_truth answers whether ψ vanishes.
     virtual bool is_truth(int64_t example, const int32_t* code) const = 0;

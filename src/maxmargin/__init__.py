@@ -13,7 +13,7 @@ from maxmargin.kernel_model import KernelModel
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.model import Model
 from maxmargin.path import Path, path
-from maxmargin.problem import InexactOracleWarning
+from maxmargin.problem import InexactOracleWarning, InexactPredictionWarning
 from maxmargin.result import Certificate, Solution
 from maxmargin.train import train
 
@@ -52,6 +52,7 @@ __all__ = [
     "Graph",
     "GraphSVM",
     "InexactOracleWarning",
+    "InexactPredictionWarning",
     "Kernel",
     "KernelModel",
     "LowRank",

@@ -128,6 +128,11 @@ class Graph(Structure):
 
     def take_open(self) -> int: ...
 
+    def enumerated(self) -> NDArray[numpy.int64]: ...
+
+    @property
+    def most_enumerated(self) -> int: ...
+
     def shortfalls(self) -> NDArray[numpy.float64]: ...
 
 def instruction_set() -> str: ...
@@ -213,7 +218,7 @@ class LinearSpace(PlaneSpace):
 
     def variants(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], source: str, strengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, n_threads: int) -> tuple[Any, ...]: ...
 
-    def diverse(self, graph: Graph, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], strengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple[Any, ...]: ...
+    def diverse(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], strengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple[Any, ...]: ...
 
 class Oracle:
     def search(self, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> PlaneBatch: ...
@@ -568,11 +573,6 @@ def best_by_enumeration(label_offsets: Annotated[NDArray[numpy.int64], dict(shap
 def m_best_labellings(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], table_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_best: int, method: str = 'auto', max_iter: int = 1000, relative_tolerance: float = 1e-09, absolute_tolerance: float = 1e-09, stall: float = 0.001, max_seconds: float | None = None) -> tuple[Any, ...]:
     """
     The n_best labellings, best first (fewer where there are no more), their scores, and whether every search was exact. The options are those of TreeReweighted.run, per search.
-    """
-
-def diverse_labellings(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], table_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, strengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], node_weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, method: str = 'auto', max_iter: int = 1000, relative_tolerance: float = 1e-09, absolute_tolerance: float = 1e-09, stall: float = 0.001, max_seconds: float | None = None) -> tuple[Any, ...]:
-    """
-    len(strengths) + 1 labellings, each the best for the score plus strengths[m] · node_weights[i] for every node i at which it differs from an earlier labelling m; their scores, and whether every search was exact.
     """
 
 class MaxFlow:

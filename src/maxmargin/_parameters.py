@@ -24,6 +24,12 @@ def check_bool(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be True or False, found {value!r}.")
 
 
+def check_how_many(name: str, value: Any) -> None:
+    """Refuse what is no number of things."""
+    if not is_integer(value, 1):
+        raise ValueError(f"{name} must be an integer ≥ 1, found {value!r}.")
+
+
 def check_training(*, C: Any, tol: Any, max_iter: Any, max_time: Any, verbose: Any) -> None:
     """Refuse parameters that no training can have, whoever was given them."""
     # Whether C may be infinite is for the solver to say.

@@ -22,8 +22,8 @@ class Graph:
 
     Parameters
     ----------
-    node_features : array of shape (n_nodes, n_features)
-        A row of features for each node; sparse ones are written out.
+    node_features : array or sparse matrix of shape (n_nodes, n_features)
+        A row of features for each node; sparse ones stay sparse, in CSR form.
     edges : array of int of shape (n_edges, 2)
         The two nodes of each edge, counted from 0. Where labels of an edge's ends are told apart (``edges="full"`` of
         :class:`GraphSVM`), the first comes first. Several edges may join the same nodes; none joins a node to itself.
@@ -76,8 +76,8 @@ class Graph:
 
         Parameters
         ----------
-        candidate_features : list of arrays of shape (candidates of the node, n_features)
-            f_i, one array for each node.
+        candidate_features : list of arrays or sparse matrices of shape (candidates of the node, n_features)
+            f_i, one matrix for each node.
         edges : array of int of shape (n_edges, 2)
             The two nodes of each edge.
         pair_features : list of arrays of shape (candidates of the first, candidates of the second, n_edge_features)
@@ -102,8 +102,8 @@ class Graph:
                 raise ValueError(
                     f"candidate_features[{i}] has {part.shape[1]} features, but candidate_features[0] has {nodes[0].shape[1]}."
                 )
-        graph.rows = np.concatenate(nodes)
-        counts = graph.candidate_counts = np.array([len(part) for part in nodes], np.int64)
+        graph.rows = _stacked(nodes)
+        counts = graph.candidate_counts = np.array([part.shape[0] for part in nodes], np.int64)
         graph._set_edges(edges, len(nodes), edge_types)
         if len(pair_features) != graph.n_edges:
             raise ValueError(f"pair_features has {len(pair_features)} arrays but there are {graph.n_edges} edges.")
@@ -288,8 +288,8 @@ class Graphs:
         )
 
     def rows(self) -> Any:
-        """Return the feature rows of all nodes, or of all their candidates."""
-        return np.concatenate([graph.rows for graph in self.graphs])
+        """Return the feature rows of all nodes, or of all their candidates: CSR where those of a graph are sparse."""
+        return _stacked([graph.rows for graph in self.graphs])
 
     def edge_rows(self) -> FloatArray:
         """Return the feature rows of all edges, or of all pairs of their candidates."""
@@ -339,14 +339,30 @@ def _checked_features(given: Any, name: str) -> Any:
     if rows.shape[0] == 0:
         raise ValueError(f"{name} has no rows: a graph needs at least one node, and a node at least one candidate.")
     is_sparse: bool = sp.issparse(rows)
-    if is_sparse:
-        rows = rows.toarray()
-    rows = _frozen(rows)
+    rows = _frozen_rows(rows) if is_sparse else _frozen(rows)
     found = first_not_finite(rows)
     if found is not None:
         raise ValueError(f"{name} holds {found[1]} in row {found[0]}: features must be finite.")
     check_scale(rows)
     return rows
+
+
+def _stacked(matrices: list[Any]) -> Any:
+    """Return matrices one below the other: CSR where one of them is sparse."""
+    is_sparse = any(bool(sp.issparse(matrix)) for matrix in matrices)
+    return sp.vstack(matrices, format="csr") if is_sparse else np.concatenate(matrices)
+
+
+def _frozen_rows(rows: Any) -> sp.csr_array:
+    """Return a CSR copy, entries of the same place added, that nobody changes after it was checked."""
+    copied = sp.csr_array(rows, copy=True)
+    if not copied.has_canonical_format:
+        # In double precision: sums may leave a type of few bits.
+        copied = copied.astype(np.float64)
+        copied.sum_duplicates()
+    for part in (copied.data, copied.indices, copied.indptr):
+        part.flags.writeable = False
+    return copied
 
 
 def _checked_edge_features(given: ArrayLike, n_rows: int, name: str) -> FloatArray:

@@ -149,18 +149,10 @@ class KernelModel(Model):
             "a KernelModel cannot learn from a stream: its basis is chosen from the points of all examples."
         )
 
-    def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> list[Any]:
-        """Return the best output of each input.
+    # ------------------------------------------------------------------------------------------ internals
 
-        Parameters
-        ----------
-        X : sequence
-            Inputs.
-        w : Expansion
-            ``Solution.expansion``.
-        n_jobs : int
-            Threads for the scores, worker processes for the searches.
-        """
+    def _search_each(self, search: Any, X: Any, w: Any, n_jobs: int) -> list[Any]:
+        """Return what a search finds for each input: threads make the scores, worker processes search."""
         if not isinstance(w, Expansion):
             raise TypeError("with a kernel, predict takes solution.expansion in place of w.")
         self._check_columns()
@@ -174,9 +166,7 @@ class KernelModel(Model):
         own, rows = self._own_points(X)
         searcher = CoefficientModel(self, own, self.n_columns)
         scores = w.scores(rows, n_jobs)
-        return searcher.predict(range(len(X)), np.concatenate([scores.ravel(), w.table]), n_jobs)
-
-    # ------------------------------------------------------------------------------------------ internals
+        return searcher._search_each(search, range(len(X)), np.concatenate([scores.ravel(), w.table]), n_jobs)
 
     def part_entries(self, x: Any, y: Any, n_points: int, name: str) -> tuple[IntArray, IntArray, FloatArray]:
         """Return :meth:`parts` as arrays, after checking that they are parts of an input with so many points."""
@@ -194,6 +184,9 @@ class KernelModel(Model):
         if not np.all(np.isfinite(values)):
             raise ValueError(f"parts({name}) has a value that is not finite.")
         return points, columns, values
+
+    def _scaled(self, w: Any, factor: float) -> Any:
+        return PartScores(*(super(KernelModel, self)._scaled(part, factor) for part in w))
 
     def _score(self, x: Any, y: Any, w: Any) -> float:
         assert isinstance(w, PartScores)

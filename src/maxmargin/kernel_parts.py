@@ -7,7 +7,7 @@ given are scores of the same layout (see :mod:`maxmargin.kernel_scores`). With a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -109,6 +109,10 @@ class PointModel(Model):
     def m_best(self, i: int, w: FloatArray, m: int) -> list[Any]:
         """Return the best outputs of input i."""
         return self._model.m_best(self._own.X[i], self._scores(i, w), m)
+
+    def diverse_argmax(self, i: int, others: Sequence[Any], strengths: Sequence[float], w: FloatArray) -> Any:
+        """Return the best output of input i that differs from others."""
+        return self._model.diverse_argmax(self._own.X[i], others, strengths, self._scores(i, w))
 
     def key(self, y: Any) -> Any:
         """Return what makes two outputs the same."""

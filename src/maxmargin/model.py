@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin._parameters import is_integer
+from maxmargin._parameters import check_how_many, is_integer
 from maxmargin.models._linear import as_numbers, check_sample_weight
 from maxmargin.problem import FloatArray, IntArray
 from maxmargin.python_problem import PythonProblem, as_sparse, checked_loss
 
 _INT32_MAX = np.iinfo(np.int32).max
+# A loss that counts less changes no score in double precision; what it is divided by stays finite.
+_LEAST_STRENGTH = 1e-100
 
 
 class Model(ABC):
@@ -32,7 +35,7 @@ class Model(ABC):
 
     * :meth:`outputs`, all outputs of an input: every search is done by enumeration, exactly; or
     * :meth:`argmax` and :meth:`loss_augmented_argmax`, searches of your own; for slack rescaling
-      :meth:`slack_rescaled_argmax` as well.
+      :meth:`slack_rescaled_argmax` as well, for several outputs :meth:`m_best` and :meth:`diverse_argmax`.
 
     What a search returns is checked against what is known: where it is provably not the best output, training goes on
     with the better one, warns once and says so in the certificate.
@@ -134,6 +137,27 @@ class Model(ABC):
         # nlargest is stable: of equal scores the first listed comes first.
         return heapq.nlargest(m, self.outputs(x), key=lambda y: self._score(x, y, w))
 
+    def diverse_argmax(self, x: Any, others: Sequence[Any], strengths: Sequence[float], w: FloatArray) -> Any:
+        """Return the output with the highest w·Ψ(x, y) + Σ_j strengths[j] · Δ(others[j], y).
+
+        Without :meth:`outputs`, a single other output is left to :meth:`loss_augmented_argmax`: Δ is then what is bought.
+        """
+        repelling = [
+            (other, strength) for other, strength in zip(others, strengths, strict=True) if strength > _LEAST_STRENGTH
+        ]
+        if not repelling:
+            return self.argmax(x, w)
+        if self._overrides("outputs"):
+
+            def value(y: Any) -> float:
+                return self._score(x, y, w) + sum(strength * self._loss(other, y) for other, strength in repelling)
+
+            return _first_best(self.outputs(x), value)
+        if len(repelling) > 1:
+            raise NotImplementedError(f"{type(self).__name__} {_LACKS_DIVERSE}")
+        (other, strength), *_ = repelling
+        return self.loss_augmented_argmax(x, other, self._scaled(w, 1.0 / strength))
+
     def key(self, y: Any) -> Hashable:
         """Return what makes two outputs the same: equal keys are equal outputs.
 
@@ -190,15 +214,57 @@ class Model(ABC):
         X : sequence
             Inputs.
         w : array of float
-            The weights, ``Solution.w``.
+            The weights, ``Solution.w``; ``Solution.expansion`` with a kernel.
         n_jobs : int
             Worker processes.
         """
+        return self._search_each(_best, X, w, n_jobs)
+
+    def k_best(self, X: Any, w: ArrayLike, k: int, n_jobs: int = 1) -> list[tuple[list[Any], FloatArray]]:
+        """Return for each input its k best outputs (fewer where fewer exist), best first, and their scores.
+
+        Parameters
+        ----------
+        X, w, n_jobs
+            As in :meth:`predict`.
+        k : int
+            How many; more than one are searched for by :meth:`m_best`.
+        """
+        check_how_many("k", k)
+        if k > 1 and "m_best" not in self.abilities:
+            raise ValueError(f"{type(self).__name__} has neither m_best nor outputs: it finds one output of an input.")
+        return self._search_each(partial(_several_best, k=int(k)), X, w, n_jobs)
+
+    def diverse(
+        self, X: Any, w: ArrayLike, strengths: ArrayLike, n_jobs: int = 1
+    ) -> list[tuple[list[Any], FloatArray]]:
+        """Return for each input outputs of which each is the best that differs from those before it, and their scores.
+
+        Parameters
+        ----------
+        X, w, n_jobs
+            As in :meth:`predict`.
+        strengths : array of float
+            What the loss between an output and those after it counts in units of score, one for each output but the last;
+            see :meth:`diverse_argmax`.
+        """
+        amounts = as_numbers(strengths, "strengths")
+        if amounts.ndim != 1 or not np.all(np.isfinite(amounts) & (amounts >= 0.0)):
+            raise ValueError("strengths must hold finite numbers ≥ 0, one for each output but the last.")
+        finds_all = self._overrides("diverse_argmax") or self._overrides("outputs")
+        if np.count_nonzero(amounts > _LEAST_STRENGTH) > (
+            np.inf if finds_all else self._overrides("loss_augmented_argmax")
+        ):
+            raise ValueError(f"{type(self).__name__} {_LACKS_DIVERSE}")
+        return self._search_each(partial(_several_diverse, strengths=amounts.tolist()), X, w, n_jobs)
+
+    def _search_each(self, search: _Search, X: Any, w: ArrayLike, n_jobs: int) -> list[Any]:
+        """Return what a search finds for each input."""
         weights = self._checked_weights(w)
         if not is_integer(n_jobs, 1):
             raise ValueError(f"n_jobs must be an integer ≥ 1, found {n_jobs!r}.")
         ids = np.arange(_length("X", X), dtype=np.int64)
-        predictor = _Predictor(self, X)
+        predictor = _Predictor(self, X, search)
         if n_jobs == 1 or len(ids) <= 1:
             return predictor(ids, weights)
         from maxmargin._workers import WorkerPool  # brings joblib, which nobody else needs
@@ -221,6 +287,12 @@ class Model(ABC):
             raise ValueError("w must hold finite numbers.")
         weights.flags.writeable = False
         return weights
+
+    def _scaled(self, w: Any, factor: float) -> Any:
+        """Return w as searches take it, multiplied."""
+        scaled = factor * w
+        scaled.flags.writeable = False
+        return scaled
 
     def _score(self, x: Any, y: Any, w: FloatArray) -> float:
         psi = self.joint_feature(x, y)
@@ -288,18 +360,47 @@ _METHODS = {"margin": "loss_augmented_argmax", "slack": "slack_rescaled_argmax",
 _SEARCHES = {"max_oracle": "loss_augmented_argmax", "slack_oracle": "slack_rescaled_argmax", "m_best": "m_best"}
 
 
+# Of a model's input, given the weights.
+_Search = Callable[[Model, Any, FloatArray], Any]
+
+_LACKS_DIVERSE = (
+    "has neither diverse_argmax nor outputs: it finds no output that differs from several others, and from one only by "
+    "loss_augmented_argmax."
+)
+
+
+def _best(model: Model, x: Any, w: FloatArray) -> Any:
+    return model.argmax(x, w)
+
+
+def _several_best(model: Model, x: Any, w: FloatArray, k: int) -> tuple[list[Any], FloatArray]:
+    return _scored(model, x, w, [model.argmax(x, w)] if k == 1 else list(model.m_best(x, w, k)))
+
+
+def _several_diverse(model: Model, x: Any, w: FloatArray, strengths: list[float]) -> tuple[list[Any], FloatArray]:
+    found = [model.argmax(x, w)]
+    while len(found) <= len(strengths):
+        found.append(model.diverse_argmax(x, found, strengths[: len(found)], w))
+    return _scored(model, x, w, found)
+
+
+def _scored(model: Model, x: Any, w: FloatArray, outputs: list[Any]) -> tuple[list[Any], FloatArray]:
+    return outputs, np.array([model._score(x, y, w) for y in outputs])
+
+
 class _Predictor:
     """Prediction as worker processes take it."""
 
-    def __init__(self, model: Model, X: Any) -> None:
+    def __init__(self, model: Model, X: Any, search: _Search) -> None:
         self._model = model
         self._X = X
+        self._search = search
 
     def __call__(self, ids: IntArray, w: FloatArray) -> list[Any]:
         best = []
         for i in ids.tolist():
             try:
-                best.append(self._model.argmax(self._X[i], w))
+                best.append(self._search(self._model, self._X[i], w))
             except Exception as error:
                 error.add_note(f"while predicting X[{i}]")
                 raise

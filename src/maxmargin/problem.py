@@ -23,6 +23,10 @@ class InexactOracleWarning(UserWarning):
     """An oracle returned an output that is provably not the most violated one."""
 
 
+class InexactPredictionWarning(UserWarning):
+    """A prediction is not known to have the highest score: the search for it did not close."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A problem over some of the examples of another one.

@@ -20,10 +20,12 @@ from maxmargin.estimators._sequence_data import (
     flatten_labels,
     read_known_sequences,
 )
+from maxmargin.estimators._several import diverse_strengths, with_scores
 from maxmargin.estimators._vocabulary import Vocabulary
 from maxmargin.kernels import Expansion
 from maxmargin.models import Chain, Sequences
 from maxmargin.models._linear import check_sample_weight
+from maxmargin.models._several import Outputs
 from maxmargin.problem import FloatArray
 
 
@@ -151,11 +153,45 @@ class FittedChain(KernelEstimator, MaxMarginEstimator):
         list of lists of (labels, score)
         """
         data = self._read(X)
-        best = self._model.k_best(data, self._w, k, effective_n_jobs(self.n_jobs))
-        return [
-            [(self.classes_[codes].tolist(), float(score)) for codes, score in zip(outputs, scores, strict=True)]
-            for outputs, scores in best
-        ]
+        return self._with_scores(self._model.k_best(data, self._w, k, effective_n_jobs(self.n_jobs)))
+
+    def predict_diverse(self, X: Any, m: int, strength: float = 1.0) -> list[list[tuple[list[Any], float]]]:
+        """Return m good labellings of each sequence that differ from each other, with their scores.
+
+        The first is the best one. For each of the others, labels that those before it have score less by ``strength`` at their
+        tokens (Batra et al. 2012): a large strength buys difference with score. Labellings may come again where it is small.
+
+        Parameters
+        ----------
+        X : list of sequences
+            As in :meth:`fit`.
+        m : int
+            How many.
+        strength : float, default 1.0
+            What a label that was used before costs, in units of score.
+
+        Returns
+        -------
+        list of lists of (labels, score)
+
+        Examples
+        --------
+        >>> import maxmargin as mm
+        >>> X = [[["w=can"], ["w=fish"]], [["w=fish"], ["w=swim"]]]
+        >>> tagger = mm.ChainSVM(C=10.0).fit(X, [["VERB", "NOUN"], ["NOUN", "VERB"]])
+        >>> [labels for labels, score in tagger.predict_diverse(X[:1], 2, strength=10.0)[0]]
+        [['VERB', 'NOUN'], ['NOUN', 'VERB']]
+        """
+        strengths = diverse_strengths(m, strength)
+        data = self._read(X)
+        return self._with_scores(self._model.diverse(data, self._w, strengths, effective_n_jobs(self.n_jobs)))
+
+    def _with_scores(self, found: Outputs) -> list[list[tuple[list[Any], float]]]:
+        def labels(codes: NDArray[np.int32]) -> list[Any]:
+            named: list[Any] = self.classes_[codes].tolist()
+            return named
+
+        return with_scores(found, labels)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of tokens that are labelled right.

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._parameters import effective_n_jobs, is_integer, is_number
+from maxmargin._parameters import check_bool, effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator, Training, loss_table, storable
 from maxmargin.estimators._sequence_data import encode_labels
+from maxmargin.estimators._several import diverse_strengths, with_scores
 from maxmargin.graphs import Graphs
 from maxmargin.models._linear import check_sample_weight
+from maxmargin.models._several import Outputs
 from maxmargin.models.pairwise import Pairwise
 from maxmargin.problem import FloatArray
 from maxmargin.result import Solution
@@ -42,8 +44,10 @@ class GraphSVM(MaxMarginEstimator):
         Weight of the sum of slacks over graphs.
     loss : {"hinge", "squared_hinge"}, default "hinge"
         What a graph's slack costs.
-    rescaling : {"margin"}, default "margin"
-        The loss of an output widens the margin it asks for. Graphs have no search for slack rescaling.
+    rescaling : {"margin", "slack"}, default "margin"
+        Whether the loss of an output widens the margin it asks for (as in the formula) or multiplies the slack. The latter goes
+        through all labellings in training: every graph may have at most 2²⁵, which is 24 nodes of two labels, and
+        ``inference`` is "auto" or "enumeration".
     cost : None, "hamming", number, dict or (n_labels, n_labels) array, default None
         The loss of one wrong node: one number for all, a weight for each true label (labels left out have 1), or
         Δ(true, predicted) in the order of ``classes_``.
@@ -184,7 +188,7 @@ class GraphSVM(MaxMarginEstimator):
         return self._fit(self._prepare(X, y, sample_weight))
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Training:
-        self._check_parameters(Pairwise.abilities)
+        self._check_parameters(Pairwise.abilities_for(self.inference))
         data = Graphs(X)
         classes: NDArray[Any] | None = None
         codes: NDArray[Any]
@@ -238,24 +242,51 @@ class GraphSVM(MaxMarginEstimator):
         blocks = fitted.blocks(w)
         self.coef_, self.edge_coef_ = blocks["coef"], blocks["edge_coef"]
 
-    def predict(self, X: Any) -> list[NDArray[Any]]:
+    @overload
+    def predict(self, X: Any, return_gaps: Literal[False] = False) -> list[NDArray[Any]]: ...
+    @overload
+    def predict(self, X: Any, return_gaps: Literal[True]) -> tuple[list[NDArray[Any]], FloatArray]: ...
+    def predict(self, X: Any, return_gaps: bool = False) -> list[NDArray[Any]] | tuple[list[NDArray[Any]], FloatArray]:
         """Return the labels with the highest score for each graph.
+
+        Where a search by TRW-S does not close, or one by alpha-expansion has no bound, the labels may not be the best; an
+        :class:`maxmargin.InexactPredictionWarning` then says for how many graphs, unless ``return_gaps`` asks for it.
 
         Parameters
         ----------
         X : list of Graph
+        return_gaps : bool, default False
+            Whether to return how much better labels there may be, too.
 
         Returns
         -------
-        list of arrays of labels, one for each node
+        labels : list of arrays
+            One label for each node of each graph.
+        gaps : ndarray of shape (n_graphs,)
+            With ``return_gaps`` only: by how much other labels may score more. 0 where the labels are the best ones, NaN where
+            nothing is known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import maxmargin as mm
+        >>> X = [mm.Graph([[2.0], [0.1], [-0.2]], [[0, 1], [1, 2], [0, 2]])]
+        >>> svm = mm.GraphSVM().fit(X, [["a", "a", "b"]])
+        >>> labels, gaps = svm.predict(X, return_gaps=True)
+        >>> gaps
+        array([0.])
         """
-        data = self._read(X)
-        return [self._labels(codes) for codes in self._model.predict(data, self._w, effective_n_jobs(self.n_jobs))]
+        check_bool("return_gaps", return_gaps)
+        data, n_jobs = self._read(X), effective_n_jobs(self.n_jobs)
+        if not return_gaps:
+            return [self._labels(codes) for codes in self._model.predict(data, self._w, n_jobs)]
+        found, gaps = self._model.predict_with_gaps(data, self._w, n_jobs)
+        return [self._labels(codes) for codes in found], gaps
 
     def predict_topk(self, X: Any, k: int) -> list[list[tuple[NDArray[Any], float]]]:
         """Return the k best labellings of each graph with their scores, best first.
 
-        Exact for forests and small graphs; others are searched by TRW-S, which may miss some.
+        Exact for forests and small graphs; others are searched by TRW-S, which may miss some and then warns.
 
         Parameters
         ----------
@@ -268,14 +299,14 @@ class GraphSVM(MaxMarginEstimator):
         list of lists of (labels, score)
         """
         data = self._read(X)
-        return self._labelled(self._model.k_best(data, self._w, k, effective_n_jobs(self.n_jobs)))
+        return self._with_scores(self._model.k_best(data, self._w, k, effective_n_jobs(self.n_jobs)))
 
     def predict_diverse(self, X: Any, m: int, strength: float = 1.0) -> list[list[tuple[NDArray[Any], float]]]:
         """Return m good labellings of each graph that differ from each other, with their scores.
 
         The first is the best one. For each of the others, labels that those before it have score less by ``strength`` times the
-        weight of their node (Batra et al. 2012): a large strength buys difference with score. Forests and small graphs are
-        searched exactly, others by TRW-S, which may miss the best.
+        weight of their node (Batra et al. 2012): a large strength buys difference with score. Labellings may come again where
+        it is small. They are searched for as :meth:`predict` does, with its warning.
 
         Parameters
         ----------
@@ -289,12 +320,9 @@ class GraphSVM(MaxMarginEstimator):
         -------
         list of lists of (labels, score)
         """
-        if not is_integer(m, 1):
-            raise ValueError(f"m must be an integer ≥ 1, found {m!r}.")
-        if not is_number(strength) or strength < 0:
-            raise ValueError(f"strength must be a number ≥ 0, found {strength!r}.")
-        data, strengths = self._read(X), np.full(int(m) - 1, float(strength))
-        return self._labelled(self._model.diverse(data, self._w, strengths, effective_n_jobs(self.n_jobs)))
+        strengths = diverse_strengths(m, strength)
+        data = self._read(X)
+        return self._with_scores(self._model.diverse(data, self._w, strengths, effective_n_jobs(self.n_jobs)))
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of nodes that are labelled right, by their weights.
@@ -327,11 +355,8 @@ class GraphSVM(MaxMarginEstimator):
         labels: NDArray[Any] = codes if self.classes_ is None else self.classes_[codes]
         return labels
 
-    def _labelled(self, found: list[tuple[NDArray[np.int32], FloatArray]]) -> list[list[tuple[NDArray[Any], float]]]:
-        return [
-            [(self._labels(codes), float(score)) for codes, score in zip(outputs, scores, strict=True)]
-            for outputs, scores in found
-        ]
+    def _with_scores(self, found: Outputs) -> list[list[tuple[NDArray[Any], float]]]:
+        return with_scores(found, self._labels)
 
     def _read(self, X: Any) -> Graphs:
         check_is_fitted(self)

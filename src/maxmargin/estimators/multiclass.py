@@ -7,11 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin._parameters import check_how_many, effective_n_jobs
 from maxmargin.estimators._base import loss_matrix, storable
 from maxmargin.estimators._linear import LinearClassifier
+from maxmargin.estimators._several import diverse_strengths, with_scores
+from maxmargin.kernel_problem import row_numbers
 from maxmargin.kernels import Kernel, LowRank
 from maxmargin.models._linear import LinearModel
+from maxmargin.models._several import Outputs
 from maxmargin.models.multiclass import Multiclass
+from maxmargin.problem import FloatArray
 
 
 @storable
@@ -118,6 +123,80 @@ class MulticlassSVM(LinearClassifier):
     >>> svm.decision_function(X[:2]).shape
     (2, 3)
     """
+
+    def predict_topk(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
+        """Return the k best classes of each row with their scores, best first.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        k : int
+            How many; where there are fewer classes, all of them.
+
+        Returns
+        -------
+        list of lists of (class, score)
+            Scores are those of :meth:`decision_function`; of two classes each has half of it, the first with the other sign.
+
+        Examples
+        --------
+        >>> import maxmargin as mm
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> svm = mm.MulticlassSVM(C=10.0).fit(X, y)
+        >>> [label for label, score in svm.predict_topk(X[:1], 2)[0]]
+        [0, 1]
+        """
+        check_how_many("k", k)
+        numbers, scores = self._row_scores(X)
+        model = Multiclass(len(self.classes_))
+        return self._with_scores(model.k_best(numbers, scores, k, effective_n_jobs(self.n_jobs)))
+
+    def predict_diverse(self, X: Any, m: int, strength: float = 1.0) -> list[list[tuple[Any, float]]]:
+        """Return m classes of each row, with their scores, of which each is good and rather another one than those before it.
+
+        The first is the best one. For each of the others, a class scores less by ``strength`` for every time that it came before
+        (Batra et al. 2012): with a large strength these are the m best, with a small one classes may come again.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        m : int
+            How many.
+        strength : float, default 1.0
+            What a class that was used before costs, in units of score.
+
+        Returns
+        -------
+        list of lists of (class, score)
+            Scores as in :meth:`predict_topk`.
+
+        Examples
+        --------
+        >>> import maxmargin as mm
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> svm = mm.MulticlassSVM(C=10.0).fit(X, y)
+        >>> [label for label, score in svm.predict_diverse(X[:1], 3, strength=100.0)[0]]
+        [0, 1, 2]
+        """
+        strengths = diverse_strengths(m, strength)
+        numbers, scores = self._row_scores(X)
+        model = Multiclass(len(self.classes_))
+        return self._with_scores(model.diverse(numbers, scores, strengths, effective_n_jobs(self.n_jobs)))
+
+    def _row_scores(self, X: Any) -> tuple[Any, FloatArray]:
+        """Return features that name the rows, and the scores of the classes as the weights of these."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([-0.5 * scores, 0.5 * scores])
+        model = Multiclass(len(self.classes_))
+        model.n_features = len(scores)
+        return row_numbers(len(scores)), model.join(coef=scores.T)
+
+    def _with_scores(self, found: Outputs) -> list[list[tuple[Any, float]]]:
+        labels = self.classes_.tolist()
+        return with_scores(found, lambda codes: labels[codes[0]])
 
     def _check_classes(self, y: NDArray[Any], classes: NDArray[Any]) -> None:
         """Any number of classes will do."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin._parameters import effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator, Training, storable
 from maxmargin.estimators._kernels import KernelEstimator, expansion_from, expansion_state
+from maxmargin.estimators._several import diverse_strengths, with_scores
 from maxmargin.estimators._streams import online_only
 from maxmargin.kernel_model import KernelModel
 from maxmargin.kernels import Expansion
@@ -206,9 +207,70 @@ class StructuralSVM(KernelEstimator, MaxMarginEstimator):
         -------
         list of outputs
         """
-        check_is_fitted(self)
-        weights: Any = self.coef_ if self.expansion_ is None else self.expansion_
+        weights = self._weights()
         return self.model_.predict(X, weights, effective_n_jobs(self.n_jobs))
+
+    def predict_topk(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
+        """Return the k best outputs of each input with their scores, best first, by the model's ``m_best``.
+
+        Parameters
+        ----------
+        X : sequence of inputs
+        k : int
+            How many; an input with fewer possible outputs has them all.
+
+        Returns
+        -------
+        list of lists of (output, score)
+        """
+        weights = self._weights()
+        return with_scores(self.model_.k_best(X, weights, k, effective_n_jobs(self.n_jobs)), _same)
+
+    def predict_diverse(self, X: Any, m: int, strength: float = 1.0) -> list[list[tuple[Any, float]]]:
+        """Return m good outputs of each input that differ from each other, with their scores.
+
+        The first is the best one. Each of the others is the best for its score plus ``strength`` times the losses Δ between those
+        before it and itself (Batra et al. 2012): a large strength buys difference with score. Outputs may come again where it is
+        small. They are searched for by the model's ``diverse_argmax``, which enumerates where the model has ``outputs``; without
+        either, two outputs are found by ``loss_augmented_argmax``.
+
+        Parameters
+        ----------
+        X : sequence of inputs
+        m : int
+            How many.
+        strength : float, default 1.0
+            What a loss of 1 to an output found before is worth, in units of score.
+
+        Returns
+        -------
+        list of lists of (output, score)
+
+        Examples
+        --------
+        >>> import maxmargin as mm
+        >>> class Nearest(mm.Model):
+        ...     n_features = 1
+        ...
+        ...     def joint_feature(self, x, y):
+        ...         return [-abs(x - y)]
+        ...
+        ...     def loss(self, y_true, y):
+        ...         return abs(y_true - y)
+        ...
+        ...     def outputs(self, x):
+        ...         return range(5)
+        >>> svm = mm.StructuralSVM(Nearest(), C=10.0).fit([0.2, 3.1, 1.8], [0, 3, 2])
+        >>> [output for output, score in svm.predict_diverse([0.9], 3, strength=10.0)[0]]
+        [1, 4, 0]
+        """
+        strengths = diverse_strengths(m, strength)
+        weights = self._weights()
+        return with_scores(self.model_.diverse(X, weights, strengths, effective_n_jobs(self.n_jobs)), _same)
+
+    def _weights(self) -> Any:
+        check_is_fitted(self)
+        return self.coef_ if self.expansion_ is None else self.expansion_
 
     def _replace_expansion(self, expansion: Expansion) -> None:
         self.expansion_ = expansion
@@ -267,6 +329,10 @@ class StructuralSVM(KernelEstimator, MaxMarginEstimator):
         tags.target_tags.required = True
         tags.no_validation = True
         return tags
+
+
+def _same(output: Any) -> Any:
+    return output
 
 
 def check_model(model: Any) -> None:

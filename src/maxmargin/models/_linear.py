@@ -186,14 +186,15 @@ class LinearModel(ABC):
             structure_of=structure_of,
         )
 
-    def _predict_rows(
+    def _row_space(
         self, X: Any, w: ArrayLike | Expansion, n_jobs: int, structure_of: Callable[[int], _core.Structure]
-    ) -> NDArray[np.int32]:
-        """Return each row's best label; ``structure_of(n)`` is that of n rows without truth."""
+    ) -> tuple[_core.LinearSpace, _core.Structure, FloatArray]:
+        """Return the space in which single rows are predicted, its structure ``structure_of(n)`` for n rows, and the weights."""
         X = as_features(X)
         check_values(X)
         features, weights = self._scored(X, w, n_jobs)
-        return _core.LinearSpace(features, structure_of(X.shape[0]), "margin").predict(weights, n_jobs)
+        structure = structure_of(X.shape[0])
+        return _core.LinearSpace(features, structure, "margin"), structure, weights
 
     def _scored(self, X: Any, w: ArrayLike | Expansion, n_jobs: int) -> tuple[_core.Features, FloatArray]:
         """Return features and weights whose products are the scores of rows."""

@@ -80,4 +80,5 @@ class Binary(LinearModel):
 
     def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return the sign of each row's score; 0 counts as −1."""
-        return self._predict_rows(X, w, n_jobs, lambda n: _core.Binary(n, None))
+        space, _, weights = self._row_space(X, w, n_jobs, lambda n: _core.Binary(n, None))
+        return space.predict(weights, n_jobs)

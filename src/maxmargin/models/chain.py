@@ -9,23 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin._parameters import check_bool, is_integer
+from maxmargin._parameters import check_bool
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import (
-    LinearModel,
     as_numbers,
     check_cost_matrix,
     check_n_labels,
     label_numbers,
 )
 from maxmargin.models._sequences import Sequences
-from maxmargin.problem import FloatArray, LinearProblem
-
-# More outputs of one sequence than any memory holds.
-_LARGEST_K = 2**40
+from maxmargin.models._several import PlaceModel
+from maxmargin.problem import FloatArray, IntArray, LinearProblem
 
 
-class Chain(LinearModel):
+class Chain(PlaceModel):
     """The first-order chain.
 
     Parameters
@@ -120,38 +117,22 @@ class Chain(LinearModel):
 
     def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> list[NDArray[np.int32]]:
         """Return each sequence's best label numbers."""
-        space, _, data, weights = self._prediction_space(X, w, n_jobs)
-        return np.split(space.predict(weights, n_jobs), data.offsets[1:-1])
+        space, _, weights, lengths = self._prediction_space(X, w, n_jobs)
+        return np.split(space.predict(weights, n_jobs), np.cumsum(lengths)[:-1])
 
     def max_marginals(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> list[FloatArray]:
         """Return for each sequence a (length × k) matrix: the best score of any output with that label there."""
-        space, chain, data, weights = self._prediction_space(X, w, n_jobs)
-        return np.split(space.max_marginals(chain, weights, n_jobs), data.offsets[1:-1])
-
-    def k_best(
-        self, X: Any, w: ArrayLike | Expansion, k: int, n_jobs: int = 1
-    ) -> list[tuple[NDArray[np.int32], FloatArray]]:
-        """Return for each sequence its k best outputs (fewer where fewer exist), best first, and their scores."""
-        if not is_integer(k, 1):
-            raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
-        space, _, data, weights = self._prediction_space(X, w, n_jobs)
-        codes, scores, found = space.k_best(weights, min(int(k), _LARGEST_K), n_jobs)
-        code_ends, score_ends = np.cumsum(found * data.lengths)[:-1], np.cumsum(found)[:-1]
-        return [
-            (outputs.reshape(-1, length), values)
-            for outputs, values, length in zip(
-                np.split(codes, code_ends), np.split(scores, score_ends), data.lengths.tolist(), strict=True
-            )
-        ]
+        space, chain, weights, lengths = self._prediction_space(X, w, n_jobs)
+        return np.split(space.max_marginals(chain, weights, n_jobs), np.cumsum(lengths)[:-1])
 
     def _prediction_space(
         self, X: Any, w: ArrayLike | Expansion, n_jobs: int
-    ) -> tuple[_core.LinearSpace, _core.Chain, Sequences, FloatArray]:
+    ) -> tuple[_core.LinearSpace, _core.Chain, FloatArray, IntArray]:
         data = X if isinstance(X, Sequences) else Sequences.stack(X)
         data.check_values()
         features, weights = self._scored(data.rows, w, n_jobs)
         chain = _core.Chain(data.offsets, self.n_labels, self.ends, None, self._forbidden_matrix())
-        return _core.LinearSpace(features, chain, "margin"), chain, data, weights
+        return _core.LinearSpace(features, chain, "margin"), chain, weights, data.lengths
 
     def _forbidden_matrix(self) -> NDArray[np.uint8] | None:
         if self.forbidden is None:

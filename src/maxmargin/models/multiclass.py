@@ -12,16 +12,16 @@ from maxmargin import _core
 from maxmargin._feature_rows import as_features, check_values
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import (
-    LinearModel,
     as_numbers,
     check_cost_matrix,
     check_n_labels,
     label_numbers,
 )
+from maxmargin.models._several import PlaceModel
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
 
 
-class Multiclass(LinearModel):
+class Multiclass(PlaceModel):
     """The multiclass model.
 
     Parameters
@@ -93,4 +93,11 @@ class Multiclass(LinearModel):
 
     def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return each row's best class number."""
-        return self._predict_rows(X, w, n_jobs, lambda n: _core.Multiclass(n, self.n_labels, None))
+        space, _, weights, _ = self._prediction_space(X, w, n_jobs)
+        return space.predict(weights, n_jobs)
+
+    def _prediction_space(
+        self, X: Any, w: ArrayLike | Expansion, n_jobs: int
+    ) -> tuple[_core.LinearSpace, _core.Structure, FloatArray, IntArray]:
+        space, structure, weights = self._row_space(X, w, n_jobs, lambda n: _core.Multiclass(n, self.n_labels, None))
+        return space, structure, weights, np.ones(space.n_examples, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,21 +14,24 @@ from maxmargin._feature_rows import core_features
 from maxmargin._parameters import is_integer, is_number
 from maxmargin.graph_problem import GraphProblem
 from maxmargin.graphs import Graphs
+from maxmargin.kernels import Expansion
 from maxmargin.models._linear import (
-    LinearModel,
     as_numbers,
     check_cost_matrix,
     check_n_labels,
     check_sample_weight,
     label_numbers,
 )
-from maxmargin.problem import FloatArray
+from maxmargin.models._several import PlaceModel
+from maxmargin.problem import FloatArray, InexactPredictionWarning, IntArray
 
 EDGES = ("potts", "associative", "symmetric", "full")
 METHODS = ("auto", "forest", "cut", "enumeration", "trws", "expansion")
+# Those under which graphs with few labellings are trained with rescaled slacks.
+SLACK_METHODS = ("auto", "enumeration")
 
 
-class Pairwise(LinearModel):
+class Pairwise(PlaceModel):
     r"""The pairwise model of graphs.
 
     .. math::
@@ -50,7 +54,8 @@ class Pairwise(LinearModel):
         it, and a graph's loss is the sum over its nodes.
     inference : {"auto", "forest", "cut", "enumeration", "trws", "expansion"}, default "auto"
         How labellings are searched for. ``"auto"`` takes dynamic programming for forests, graph cuts for two labels whose edges
-        like agreement, enumeration for small graphs and else TRW-S, whose bound tells how much it may have missed.
+        like agreement, enumeration for small graphs and else TRW-S, whose bound tells how much it may have missed. Slack
+        rescaling needs ``"auto"`` or ``"enumeration"``, and graphs of at most 2²⁵ labellings.
     max_passes : int, default 300
         Most iterations of TRW-S in one search.
     max_search_time : float or None, default None
@@ -107,6 +112,7 @@ class Pairwise(LinearModel):
         self.max_passes = int(max_passes)
         self.max_search_time = None if max_search_time is None else float(max_search_time)
         self.n_edge_types = int(n_edge_types)
+        self.abilities = self.abilities_for(inference)
         self.n_edge_features = 0
 
     @property
@@ -122,6 +128,11 @@ class Pairwise(LinearModel):
         """``edge_coef``: types × edge features × columns."""
         return {"edge_coef": (self.n_edge_types, self.n_edge_features, self.n_pair_columns)}
 
+    @classmethod
+    def abilities_for(cls, inference: str) -> frozenset[str]:
+        """Return what the model can do with this way of searching."""
+        return cls.abilities | {"slack_oracle"} if inference in SLACK_METHODS else cls.abilities
+
     def bind(
         self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None, rescaling: str = "margin", n_jobs: int = 1
     ) -> GraphProblem:
@@ -130,6 +141,8 @@ class Pairwise(LinearModel):
         self.n_edge_features = data.n_edge_features
         y = self._label_numbers(Y, data)
         graph = self._graph(data, y)
+        if rescaling == "slack":
+            self._check_enumerable(graph)
         rows = data.rows()
         self.n_features = rows.shape[1]
         return GraphProblem(
@@ -138,43 +151,50 @@ class Pairwise(LinearModel):
             check_sample_weight(sample_weight, len(data)),
             self._nonnegative_ids(),
             n_jobs,
-            self.inference,
+            # Slacks are rescaled by enumeration alone.
+            self.inference if rescaling == "margin" else "enumeration",
         )
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[NDArray[np.int32]]:
-        """Return each graph's best label numbers."""
-        space, _, data, weights = self._prediction_space(X, w)
-        return np.split(space.predict(weights, n_jobs), data.node_offsets[1:-1])
+        """Return each graph's best label numbers, with an InexactPredictionWarning where these are not known to be the best."""
+        labels, gaps = self.predict_with_gaps(X, w, n_jobs)
+        is_open = ~(gaps == 0.0)
+        if is_open.any():
+            largest = np.nan_to_num(gaps).max()
+            more = f"up to {largest:.3g} more" if largest > 0.0 else "more, and how much is not known"
+            _warn(
+                f"the searches in {is_open.sum()} of {len(gaps)} graphs did not close: another labelling may score {more}. "
+                "predict_with_gaps, or return_gaps=True of GraphSVM.predict, tells the gap of each graph."
+            )
+        return labels
 
-    def k_best(self, X: Any, w: ArrayLike, k: int, n_jobs: int = 1) -> list[tuple[NDArray[np.int32], FloatArray]]:
-        """Return for each graph its k best labellings (fewer where fewer exist), best first, and their scores."""
-        if not is_integer(k, 1):
-            raise ValueError(f"k must be an integer ≥ 1, found {k!r}.")
-        space, _, data, weights = self._prediction_space(X, w)
-        return _several(data, *space.k_best(weights, int(k), n_jobs))
+    def predict_with_gaps(
+        self, X: Any, w: ArrayLike, n_jobs: int = 1
+    ) -> tuple[list[NDArray[np.int32]], NDArray[np.float64]]:
+        """Return what :meth:`predict` does, and by how much another labelling of each graph may score more.
 
-    def diverse(
-        self, X: Any, w: ArrayLike, strengths: ArrayLike, n_jobs: int = 1
-    ) -> list[tuple[NDArray[np.int32], FloatArray]]:
-        """Return for each graph labellings of which each is the best that differs from those before it.
-
-        A label that labelling m has scores less by ``strengths[m]`` times its node's weight in those after it
-        (Batra et al. 2012). Scores are those without.
+        A gap is 0 where the labelling is known to be the best one, and NaN where nothing is known.
         """
-        space, graph, data, weights = self._prediction_space(X, w)
-        amounts = np.ascontiguousarray(as_numbers(strengths, "strengths"))
-        return _several(data, *space.diverse(graph, weights, amounts, n_jobs))
+        space, graph, weights, lengths = self._prediction_space(X, w, n_jobs)
+        labels = np.split(space.predict(weights, n_jobs), np.cumsum(lengths)[:-1])
+        return labels, graph.shortfalls()
 
-    def _prediction_space(self, X: Any, w: ArrayLike) -> tuple[_core.LinearSpace, _core.Graph, Graphs, FloatArray]:
+    def _report_misses(self, structure: Any) -> None:
+        n_open = structure.take_open()
+        if n_open:
+            _warn(f"{n_open} of the searches for several labellings did not close: better ones may have been missed.")
+
+    def _prediction_space(
+        self, X: Any, w: ArrayLike | Expansion, n_jobs: int
+    ) -> tuple[_core.LinearSpace, _core.Graph, FloatArray, IntArray]:
         data = X if isinstance(X, Graphs) else Graphs(X)
         if data.n_edge_features not in (self.n_edge_features, 0):
             raise ValueError(
                 f"X has {data.n_edge_features} features of edges, but the model was trained with {self.n_edge_features}."
             )
-        rows = data.rows()
-        weights = self._checked_weights(w, rows.shape[1])
+        features, weights = self._scored(data.rows(), w, n_jobs)
         graph = self._graph(data, None)
-        return _core.LinearSpace(core_features(rows), graph, "margin"), graph, data, weights
+        return _core.LinearSpace(features, graph, "margin"), graph, weights, data.lengths
 
     def _graph(self, data: Graphs, y: NDArray[np.int32] | None) -> _core.Graph:
         if data.has_candidates != self.has_candidates:
@@ -216,6 +236,21 @@ class Pairwise(LinearModel):
             self.max_passes,
             self.max_search_time,
         )
+
+    def _check_enumerable(self, graph: _core.Graph) -> None:
+        """Refuse graphs whose labellings are too many to go through, which slack rescaling asks for."""
+        if self.inference not in SLACK_METHODS:
+            raise ValueError(
+                f"rescaling='slack' is for graphs searched by enumeration: inference must be 'auto' or 'enumeration', found "
+                f"{self.inference!r}."
+            )
+        large = np.flatnonzero(graph.enumerated() > graph.most_enumerated)
+        if len(large):
+            raise ValueError(
+                f"rescaling='slack' goes through all labellings of a graph, and graph {large[0]} has too many: at most "
+                f"{graph.most_enumerated}, those of its first nodes included, which is 24 nodes of two labels. Use "
+                "rescaling='margin'."
+            )
 
     def _pair_columns(self) -> tuple[NDArray[np.int32], FloatArray]:
         """Return the column of each pair of labels, −1 for those that score nothing, and its coefficient."""
@@ -270,18 +305,10 @@ class Pairwise(LinearModel):
         return None, given[y] if weight is None else weight * given[y]
 
 
+def _warn(text: str) -> None:
+    # The line that is shown is that of the caller of an estimator.
+    warnings.warn(text, InexactPredictionWarning, stacklevel=4)
+
+
 def _n_edge_rows(data: Graphs, pair_rows: NDArray[np.int64] | None) -> int:
     return int(data.edge_offsets[-1] if pair_rows is None else pair_rows[-1])
-
-
-def _several(
-    data: Graphs, codes: NDArray[np.int32], scores: FloatArray, found: NDArray[np.int64]
-) -> list[tuple[NDArray[np.int32], FloatArray]]:
-    """Return labellings that are laid end to end by graph, with their scores."""
-    code_ends, score_ends = np.cumsum(found * data.lengths)[:-1], np.cumsum(found)[:-1]
-    return [
-        (labels.reshape(-1, length), values)
-        for labels, values, length in zip(
-            np.split(codes, code_ends), np.split(scores, score_ends), data.lengths.tolist(), strict=True
-        )
-    ]

@@ -130,8 +130,8 @@ _NO_VECTORS = (
 _DESCRIPTIONS = {
     "max_oracle": "a model with loss_augmented_argmax(x, y, w), or outputs(x) to enumerate",
     "slack_oracle": (
-        "a model with slack_rescaled_argmax(x, y, w), or outputs(x) to enumerate (graphs have no such search); every solver "
-        "runs this model with rescaling='margin' if it has loss_augmented_argmax"
+        "a model with slack_rescaled_argmax(x, y, w), or outputs(x) to enumerate (graphs: inference 'auto' or 'enumeration'); "
+        "every solver runs this model with rescaling='margin' if it has loss_augmented_argmax"
     ),
     "kernel": (
         "a model with an exact kernel, as Binary(kernel=Kernel('rbf')) or a KernelModel: it saves kernel values, and without a "

@@ -52,7 +52,7 @@ def noise_of(slacks: FloatArray) -> float:
 
 
 class FaceAscent:
-    """Moves all planes with α > 0 together by conjugate gradients.
+    """Moves all planes with α > 0 together by conjugate gradients, and the multipliers of weights held non-negative with them.
 
     For where sweeps crawl because many examples pull at few weights.
     """
@@ -71,8 +71,8 @@ class FaceAscent:
 
     @staticmethod
     def can_help(problem: Problem) -> bool:
-        """Return whether there are few weights, all of them free."""
-        return problem.has_vectors and problem.n_weights <= _FEW_WEIGHTS and not len(problem.nonnegative)
+        """Return whether there are few weights."""
+        return problem.has_vectors and problem.n_weights <= _FEW_WEIGHTS
 
     def restart(self) -> None:
         """Begin with few steps again."""
