@@ -10,6 +10,7 @@ from native_models import native
 from reference_models import ChainModel, MulticlassModel
 
 import maxmargin as mm
+from maxmargin import _core
 from maxmargin.solvers._extra_cuts import COMBINATIONS, SOURCES, Choices, steered
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
@@ -273,3 +274,44 @@ def test_what_has_no_places_is_refused():
             solver="one-slack",
             solver_options={"cuts_per_iteration": 2, "combination": "dual"},
         )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["multiclass", "chain", "graph", "candidates"])
+def test_a_sum_of_planes_turns_into_another_by_what_differs(kind, weighted):
+    _, native_model, X, Y = problems()[kind]
+    problem = native_model.bind(X, Y)
+    rng = np.random.default_rng(1)
+    s = rng.random(problem.n_examples) if weighted else None
+    batches, _, _ = problem.space.variants(rng.normal(size=problem.n_weights), "diverse", np.full(3, 0.7), 0, 1)
+    total, loss, before = np.zeros(problem.n_weights), 0.0, _core.PlaneBatch()
+    for batch in [*batches, _core.PlaneBatch(), batches[1]]:
+        loss += problem.space.add_changes(before, batch, s, total)
+        expected = np.zeros(problem.n_weights)
+        weights = np.ones(len(batch)) if s is None else s[batch.examples()]
+        problem.space.add(batch, weights, expected)
+        np.testing.assert_allclose(total, expected, atol=1e-12)
+        assert loss == pytest.approx(weights @ batch.losses(), abs=1e-12)
+        before = batch
+    assert np.any(total != 0.0)
+
+
+def test_changes_of_sums_are_checked():
+    _, native_model, X, Y = problems()["chain"]
+    problem = native_model.bind(X, Y)
+    batches, _, _ = problem.space.variants(np.zeros(problem.n_weights), "diverse", np.ones(1), 0, 1)
+    total, empty = np.zeros(problem.n_weights), _core.PlaneBatch()
+    with pytest.raises(ValueError, match="total"):
+        problem.space.add_changes(empty, batches[0], None, total[1:])
+    with pytest.raises(ValueError, match="sample_weight"):
+        problem.space.add_changes(empty, batches[0], np.ones(1), total)
+    twice = _core.PlaneBatch()
+    for _ in range(2):
+        twice.take(batches[0], np.arange(len(batches[0])))
+    with pytest.raises(ValueError, match="at most one of each"):
+        problem.space.add_changes(twice, batches[0], None, total)
+    _, native_model, X, Y = problems()["multiclass"]
+    slack = native_model.bind(X, Y, rescaling="slack")
+    with pytest.raises(ValueError, match="margin rescaling"):
+        slack.space.add_changes(empty, empty, None, np.zeros(slack.n_weights))
+    assert not np.any(total)

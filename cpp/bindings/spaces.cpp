@@ -116,6 +116,25 @@ nb::tuple diverse(const LinearSpace& space, Array1<double> w, Array1<double> str
     });
 }
 
+double add_changes(const LinearSpace& space, const PlaneBatch& before, const PlaneBatch& after, std::optional<Array1<double>> sample_weight,
+                   Mutable1<double> total) {
+    require_truth(space);
+    require(space.rescaling() == Rescaling::margin, "changes of sums are for margin rescaling.");
+    require_length("total", total.shape(0), space.n_weights());
+    if (sample_weight) require_length("sample_weight", sample_weight->shape(0), space.n_examples());
+    for (const PlaneBatch* planes : {&before, &after}) {
+        space.check(*planes);
+        std::vector<bool> is_there(space.n_examples(), false);
+        for (const int32_t example : planes->examples) {
+            require(!is_there[example], "planes must be at most one of each example.");
+            is_there[example] = true;
+        }
+    }
+    double change = 0.0;
+    interruptible([&] { change = space.add_changes(before, after, data_or_null(sample_weight), total.data()); });
+    return change;
+}
+
 VariantSource source_of(const std::string& name) {
     require(name == "diverse" || name == "m-best" || name == "random", "source must be 'diverse', 'm-best' or 'random', found '" + name + "'.");
     return name == "diverse" ? VariantSource::diverse : name == "m-best" ? VariantSource::m_best : VariantSource::random;
@@ -390,6 +409,7 @@ void bind_spaces(nb::module_& m) {
         .def("k_best", &k_best, arg("weights"), arg("k"), arg("n_threads"))
         .def_prop_ro("has_places", [](const LinearSpace& self) { return self.structure().has_places() && self.rescaling() == Rescaling::margin; })
         .def("variants", &variants, arg("weights"), arg("source"), arg("strengths"), arg("seed"), arg("n_threads"))
+        .def("add_changes", &add_changes, arg("before"), arg("after"), arg("sample_weight").none(), arg("total"))
         .def("diverse", &diverse, arg("weights"), arg("strengths"), arg("n_threads"));
 
     bind_oracles(m);

@@ -33,10 +33,16 @@ GraphSearch::GraphSearch(std::span<const int32_t> label_counts, int64_t n_edges,
     has_two_labels_ = std::all_of(label_counts.begin(), label_counts.end(), [](int32_t n) { return n <= 2; });
     is_few_ = count_enumerated(shape_) <= few_labellings;
     is_forest_ = ForestSearch(shape_, pair_scores()).is_forest();
+    pairs_changed();
 }
 
-// Cheap and exact ones first. Which edges like agreement depends on the weights, and so on the call.
-GraphMethod GraphSearch::chosen_method() const {
+void GraphSearch::pairs_changed() {
+    method_ = method_for_pairs();
+    cut_has_pairs_ = passes_have_pairs_ = false;
+}
+
+// Cheap and exact ones first.
+GraphMethod GraphSearch::method_for_pairs() const {
     if (inference_.method != GraphMethod::automatic) return inference_.method;
     if (is_forest_) return GraphMethod::forest;
     if (has_two_labels_ && likes_agreement()) return GraphMethod::cut;
@@ -54,7 +60,7 @@ bool GraphSearch::likes_agreement() const {
 }
 
 Found GraphSearch::best(int32_t* labels) {
-    switch (chosen_method()) {
+    switch (method_) {
         case GraphMethod::cut: return by_cut(labels);
         case GraphMethod::trws: return by_passes(labels);
         case GraphMethod::expansion: return by_expansion(labels);
@@ -79,14 +85,16 @@ void GraphSearch::best_product(const double* losses, const int32_t* truth, int32
 Found GraphSearch::by_cut(int32_t* labels) {
     if (!cut_) cut_ = std::make_unique<GraphCut>(shape_);
     cut_->set_unary_scores(unary_);
-    cut_->set_pair_scores(pair_scores());
+    if (!cut_has_pairs_) cut_->set_pair_scores(pair_scores());
+    cut_has_pairs_ = true;
     const double score = cut_->solve({labels, static_cast<size_t>(shape_.n_nodes)});
     return {score, score, true};
 }
 
 Found GraphSearch::by_passes(int32_t* labels) {
     if (!passes_) passes_ = std::make_unique<TreeReweighted>(shape_, std::vector<int32_t>{});
-    passes_->set_pairs(pair_scores());
+    if (!passes_have_pairs_) passes_->set_pairs(pair_scores());
+    passes_have_pairs_ = true;
     passes_->set_unary(unary_.data());
     const TreeReweightedResult result = passes_->run(inference_.passes);
     std::copy(passes_->labels().begin(), passes_->labels().end(), labels);

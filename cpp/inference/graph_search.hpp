@@ -27,8 +27,9 @@ class GraphSearch {
                 const GraphInference& inference);
 
     const GraphShape& shape() const { return shape_; }
-    // To be filled in before a search.
+    // To be filled in before a search; pairs_changed() follows where those of pairs are.
     double* unary() { return unary_.data(); }
+    void pairs_changed();
     double* pairs(int64_t edge) { return pair_values_.data() + (pair_offsets_.empty() ? edge : pair_offsets_[edge]); }
 
     // The best labelling at the scores as they are; throws std::invalid_argument where the method cannot serve them.
@@ -43,7 +44,7 @@ class GraphSearch {
 
   private:
     EnumerationSearch enumeration() const;
-    GraphMethod chosen_method() const;
+    GraphMethod method_for_pairs() const;
     bool likes_agreement() const;
     Found by_cut(int32_t* labels);
     Found by_passes(int32_t* labels);
@@ -53,6 +54,8 @@ class GraphSearch {
     GraphShape shape_;
     GraphInference inference_;
     bool is_forest_, is_few_, has_two_labels_;
+    GraphMethod method_;                                      // for the pair scores as they are
+    bool cut_has_pairs_ = false, passes_have_pairs_ = false;  // whether they were told
     std::vector<double> unary_, pair_values_;
     std::vector<int64_t> pair_offsets_;
     std::unique_ptr<GraphCut> cut_;             // keeps its flow

@@ -18,6 +18,7 @@ std::vector<std::vector<int32_t>> diverse_outputs(const Structure& structure, in
         std::copy(lowered.begin(), lowered.end(), scores.node);
         std::vector<int32_t>& code = codes.emplace_back(structure.code_length(example));
         structure.search(example, scores, kind, memory, code.data());
+        scores.same_table = true;
         if (m == strengths.size()) break;
         for (size_t t = 0; t < code.size(); ++t) {
             const auto place = static_cast<int64_t>(t);

@@ -239,6 +239,33 @@ void LinearSpace::add_difference(int32_t example, Code code, double a, double* w
     add_parts(parts, a, w);
 }
 
+double LinearSpace::add_changes(const PlaneBatch& before, const PlaneBatch& after, const double* sample_weight, double* sum) const {
+    // An example without a plane has its truth.
+    struct Output {
+        const int32_t* code;
+        double loss;
+    };
+    const auto outputs_of = [&](const PlaneBatch& planes) {
+        std::vector<Output> outputs;
+        for (int64_t example = 0; example < n_examples(); ++example) outputs.push_back({structure_->true_code(example), 0.0});
+        for (int64_t k = 0; k < planes.size(); ++k) outputs[planes.examples[k]] = {planes.code(k).data(), planes.losses[k]};
+        return outputs;
+    };
+    const std::vector<Output> from = outputs_of(before), to = outputs_of(after);
+    double change = 0.0;
+    Parts parts;
+    for (int64_t example = 0; example < n_examples(); ++example) {
+        if (from[example].code == to[example].code) continue;
+        heartbeat();
+        const double s = sample_weight ? sample_weight[example] : 1.0;
+        change += s * (to[example].loss - from[example].loss);
+        parts.clear();
+        structure_->between(example, from[example].code, to[example].code, parts);
+        add_parts(parts, s, sum);
+    }
+    return change;
+}
+
 void LinearSpace::count(int32_t example, Code code, int32_t* sum, PlaneScratch& scratch) const {
     Parts& parts = static_cast<Scratch&>(scratch).parts;
     parts.clear();

@@ -59,6 +59,9 @@ class LinearSpace final : public PlaneSpace {
     PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers, double scale = 1.0) const;
     // Several outputs of every example, where the structure has_places: see variants.hpp.
     Variants variants(const double* w, const VariantOptions& options, const Workers& workers) const;
+    // Turns the sum of some planes, at most one of each example, into that of others, by what differs; returns the change of their
+    // losses. For margin rescaling: planes have no factors.
+    double add_changes(const PlaneBatch& before, const PlaneBatch& after, const double* sample_weight, double* sum) const;
     // The planes of each listed example's k best outputs without loss, best first, where the structure has_k_best.
     PlaneBatch k_best(std::span<const int64_t> ids, const double* w, int64_t k) const;
     // The same for all examples, summed at once. For few weights: one buffer of n_weights per chunk.

@@ -29,9 +29,10 @@ class Binary final : public Structure {
     }
     bool is_truth(int64_t example, const int32_t* code) const override { return *code == truth_[example]; }
     double loss(int64_t example, const int32_t* code) const override { return is_truth(example, code) ? 0.0 : cost(example); }
+    const int32_t* true_code(int64_t example) const override { return truth_ + example; }
     // ½ y x − ½ (−y) x = y x
-    void difference(int64_t example, const int32_t* code, Parts& parts) const override {
-        if (!is_truth(example, code)) parts.nodes.push_back({example, 0, truth_[example]});
+    void between(int64_t example, const int32_t* right, const int32_t* code, Parts& parts) const override {
+        if (*right != *code) parts.nodes.push_back({example, 0, *right});
     }
 
     bool has_k_best() const override { return true; }

@@ -27,9 +27,8 @@ double Chain::loss(int64_t example, const int32_t* code) const {
     return sum;
 }
 
-void Chain::difference(int64_t example, const int32_t* code, Parts& parts) const {
+void Chain::between(int64_t example, const int32_t* y, const int32_t* code, Parts& parts) const {
     const RowRange range = rows(example);
-    const int32_t* y = truth(example);
     const int64_t k = data_.n_labels, last = range.length() - 1;
     for (int64_t t = 0; t <= last; ++t) {
         const bool differs = code[t] != y[t];

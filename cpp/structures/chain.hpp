@@ -62,7 +62,7 @@ class Chain final : public Structure {
     }
     bool is_truth(int64_t example, const int32_t* code) const override;
     double loss(int64_t example, const int32_t* code) const override;
-    void difference(int64_t example, const int32_t* code, Parts& parts) const override;
+    void between(int64_t example, const int32_t* right, const int32_t* code, Parts& parts) const override;
 
     // out[t, label] = the best score of any legal sequence that has this label at t.
     void max_marginals(int64_t example, PartScores<double> scores, double* out) const;

@@ -79,7 +79,10 @@ GraphSearch& Graph::scored(int64_t example, PartScores<Scalar> scores, Search ki
             ++unary;
             if (data_.candidates || label + 1 == data_.n_labels) node += scores.stride;
         }
-    score_pairs(example, scores.table, *search);
+    if (!scores.same_table) {
+        score_pairs(example, scores.table, *search);
+        search->pairs_changed();
+    }
     return *search;
 }
 
@@ -150,18 +153,17 @@ void Graph::add_edge(int64_t edge, int32_t a, int32_t b, int n_second, double si
     for (int64_t j = 0; j < data_.n_edge_features; ++j) at[j * data_.n_pair_columns] += sign * place.coefficient * features[j];
 }
 
-void Graph::difference(int64_t example, const int32_t* code, Parts& parts) const {
+void Graph::between(int64_t example, const int32_t* right, const int32_t* code, Parts& parts) const {
     const RowRange own = nodes(example), mine = edges(example);
-    const int32_t* truth = data_.truth + own.begin;
     for (int64_t i = own.begin; i < own.end; ++i) {
-        const int32_t right = truth[i - own.begin], label = code[i - own.begin];
-        if (right == label) continue;
+        const int32_t one = right[i - own.begin], other = code[i - own.begin];
+        if (one == other) continue;
         if (data_.candidates) {
-            parts.nodes.push_back({data_.candidates[i] + right, 0, 1});
-            parts.nodes.push_back({data_.candidates[i] + label, 0, -1});
+            parts.nodes.push_back({data_.candidates[i] + one, 0, 1});
+            parts.nodes.push_back({data_.candidates[i] + other, 0, -1});
         } else {
-            parts.nodes.push_back({i, right, 1});
-            parts.nodes.push_back({i, label, -1});
+            parts.nodes.push_back({i, one, 1});
+            parts.nodes.push_back({i, other, -1});
         }
     }
     // Many edges share few weights: they are summed first. The sums are 0 again at the end.
@@ -171,9 +173,9 @@ void Graph::difference(int64_t example, const int32_t* code, Parts& parts) const
     touched.clear();
     for (int64_t e = mine.begin; e < mine.end; ++e) {
         const int32_t first = data_.first[e], second = data_.second[e];
-        if (truth[first] == code[first] && truth[second] == code[second]) continue;
+        if (right[first] == code[first] && right[second] == code[second]) continue;
         const int n_second = labels_of(own.begin + second);
-        add_edge(e, truth[first], truth[second], n_second, 1.0, sums, touched);
+        add_edge(e, right[first], right[second], n_second, 1.0, sums, touched);
         add_edge(e, code[first], code[second], n_second, -1.0, sums, touched);
     }
     std::sort(touched.begin(), touched.end());

@@ -77,7 +77,8 @@ class Graph final : public Structure {
     int64_t take_open() const { return n_open_.exchange(0); }
     bool is_truth(int64_t example, const int32_t* code) const override;
     double loss(int64_t example, const int32_t* code) const override;
-    void difference(int64_t example, const int32_t* code, Parts& parts) const override;
+    const int32_t* true_code(int64_t example) const override { return data_.truth + nodes(example).begin; }
+    void between(int64_t example, const int32_t* right, const int32_t* code, Parts& parts) const override;
 
     bool has_places() const override { return true; }
     int labels_at(int64_t example, int64_t place) const override { return labels_of(nodes(example).begin + place); }

@@ -28,9 +28,10 @@ class Multiclass final : public Structure {
     }
     bool is_truth(int64_t example, const int32_t* code) const override { return *code == truth_[example]; }
     double loss(int64_t example, const int32_t* code) const override { return loss_(example, truth_[example], *code, n_labels_); }
-    void difference(int64_t example, const int32_t* code, Parts& parts) const override {
-        if (is_truth(example, code)) return;
-        parts.nodes.push_back({example, truth_[example], 1});
+    const int32_t* true_code(int64_t example) const override { return truth_ + example; }
+    void between(int64_t example, const int32_t* right, const int32_t* code, Parts& parts) const override {
+        if (*right == *code) return;
+        parts.nodes.push_back({example, *right, 1});
         parts.nodes.push_back({example, *code, -1});
     }
 

@@ -20,6 +20,7 @@ struct PartScores {
     Scalar* node;  // rows of the example × stride; search may overwrite them
     int stride;
     const Scalar* table;  // as laid out by Structure::prepare
+    bool same_table = false;  // as at the last search of this example: what was made of it may still serve
 };
 
 // Node scores along a line.
@@ -138,12 +139,6 @@ class Structure {
 
     // Whether outputs that differ from the truth at places which are not neighbours combine, loss and parts being sums over them.
     virtual bool has_components() const { return false; }
-    // The true output's code where has_components.
-    virtual const int32_t* true_code(int64_t example) const {
-        (void)example;
-        return nullptr;
-    }
-
     // The best output that is the truth outside places begin … end − 1, with the loss; scores.node begins at the row of place begin.
     virtual void search_within(int64_t example, RowRange places, PartScores<float> scores, SearchMemory<float>& memory, int32_t* code) const {
         (void)example, (void)places, (void)scores, (void)memory, (void)code;
@@ -183,8 +178,11 @@ class Structure {
     // Needs the truth. is_truth answers whether ψ vanishes.
     virtual bool is_truth(int64_t example, const int32_t* code) const = 0;
     virtual double loss(int64_t example, const int32_t* code) const = 0;
+    virtual const int32_t* true_code(int64_t example) const = 0;
+    // The parts of Ψ(right) − Ψ(code): of what differs between them, and nothing else.
+    virtual void between(int64_t example, const int32_t* right, const int32_t* code, Parts& parts) const = 0;
     // The parts of Ψ(truth) − Ψ(code).
-    virtual void difference(int64_t example, const int32_t* code, Parts& parts) const = 0;
+    void difference(int64_t example, const int32_t* code, Parts& parts) const { between(example, true_code(example), code, parts); }
 };
 
 }  // namespace maxmargin

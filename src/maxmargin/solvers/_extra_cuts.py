@@ -56,6 +56,7 @@ class ExtraCuts:
         self._n_made = 0
         self._found: list[_core.PlaneBatch] = []  # at the weights of this iteration
         self._used = self._shares = np.zeros(0)  # strengths and diversity of that search
+        self._summed, self._loss, self._total = _core.PlaneBatch(), 0.0, np.zeros(problem.n_weights)
         self.record: Record = NOTHING_ADDED  # what the history says of the cuts that were added last
         if self._combination == "dual" and not problem.has_vectors:
             raise ValueError(
@@ -72,7 +73,7 @@ class ExtraCuts:
         if self._n_extra == 0:
             return False
         self._find(model, model.weights)
-        model.cuts.assemble(self._problem.space, self._found[0], self._problem.sample_weight)
+        self._load(model, self._found[0])
         return True
 
     def add(self, model: CutModel, weights: DenseWeights) -> None:
@@ -97,6 +98,9 @@ class ExtraCuts:
 
     def _find(self, model: CutModel, weights: DenseWeights) -> None:
         """Search for the outputs of all examples, and steer the strengths of the next search."""
+        # Sums of many changes gather rounding errors: those of an iteration start afresh.
+        self._summed, self._loss = _core.PlaneBatch(), 0.0
+        self._total[:] = 0.0
         problem, n, wanted = self._problem, self._n_extra, self._share * self._fade
         self._used = np.full(n, wanted) if self._source == "random" else self._strengths[:n].copy()
         with model.watch("extra"):
@@ -111,7 +115,7 @@ class ExtraCuts:
     def _keep(self, model: CutModel, batches: list[_core.PlaneBatch]) -> None:
         values = []
         for batch in batches:
-            model.cuts.assemble(self._problem.space, batch, self._problem.sample_weight)
+            self._load(model, batch)
             values.append(model.pending_value(model.weights))
             model.keep_pending()
         self.record = {
@@ -119,6 +123,14 @@ class ExtraCuts:
             "diversity": self._shares.tolist(),
             "strengths": self._used.tolist(),
         }
+
+    def _load(self, model: CutModel, batch: _core.PlaneBatch) -> None:
+        """Make the cut of some planes the pending one: the sum of those before them, changed where they differ."""
+        with model.watch("assembly"):
+            problem = self._problem
+            self._loss += problem.space.add_changes(self._summed, batch, problem.sample_weight, self._total)
+            self._summed = batch
+            model.cuts.load(self._loss, self._total)
 
     def _combined(
         self, planes: list[_core.PlaneBatch], model: CutModel, weights: DenseWeights
