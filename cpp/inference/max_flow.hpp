@@ -135,7 +135,7 @@ class MaxFlow {
     void place(int32_t node, uint32_t parent, int32_t level);
     template <Side side>
     void place_neighbours(int32_t node, int32_t level);
-    void set_residual(uint32_t arc, double forward, double backward);
+    static void set_residuals(Arc& one, Arc& other, double forward, double backward);
 
     // In max_flow_repair.cpp:
     bool repair_forests();
@@ -153,7 +153,6 @@ class MaxFlow {
     void ask_parent(int32_t node);
     template <Side side>
     void adopt_poor();
-    void scan_opened_arcs();
     void free_loose_nodes();
     void take_into_source(std::vector<int32_t>& nodes, int32_t level);
     bool take_into_source(int32_t node, int32_t level);
