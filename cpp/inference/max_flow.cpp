@@ -1,7 +1,6 @@
 #include "inference/max_flow.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -14,9 +13,6 @@ namespace {
 constexpr int64_t most_solves = 1000;
 constexpr double largest_decline = 100.0;
 constexpr int64_t scans_per_heartbeat = 1024;
-
-// By value, for a choice without a branch.
-double larger(double a, double b) { return a < b ? b : a; }
 
 }  // namespace
 
@@ -40,93 +36,6 @@ MaxFlow::MaxFlow(int64_t n_nodes, std::span<const int32_t> first, std::span<cons
     }
 }
 
-void MaxFlow::set_terminals(std::span<const double> source, std::span<const double> sink) {
-    through_ = 0.0;
-    largest_terminal_ = 0.0;
-    for (int64_t i = 0; i < n_nodes_; ++i) {
-        set_terminal(i, source[i] - sink[i]);
-        through_ += std::min(source[i], sink[i]);
-    }
-}
-
-void MaxFlow::set_terminals(std::span<const double> source_minus_sink) {
-    through_ = 0.0;
-    largest_terminal_ = 0.0;
-    for (int64_t i = 0; i < n_nodes_; ++i) set_terminal(i, source_minus_sink[i]);
-}
-
-inline void MaxFlow::set_terminal(int64_t node, double net) {
-    if (net != source_minus_sink_[node]) nodes_[node].excess += net - source_minus_sink_[node];
-    source_minus_sink_[node] = net;
-    largest_terminal_ = std::max(largest_terminal_, std::abs(net));
-}
-
-inline void MaxFlow::set_residuals(Arc& one, Arc& other, double forward, double backward) {
-    one.residual = forward;
-    other.residual = backward;
-    one.set_sister_is_residual(backward > 0.0);
-    other.set_sister_is_residual(forward > 0.0);
-}
-
-// Edges keep their flow as far as they can carry it, but those from S to T stay saturated, since most of the cut is that of the next solve
-// too: S stays closed, and what its border carries more or less is taken from the nodes there. Numbers are chosen between without branches,
-// half of which would be guessed wrong.
-void MaxFlow::set_edges(std::span<const double> forward, std::span<const double> backward) {
-    double largest = 0.0;
-    for (size_t e = 0; e < forward_arc_.size(); ++e) {
-        const double to_second = forward[e], to_first = backward[e];
-        largest = larger(largest, larger(to_second, to_first));
-        const auto [old_to_second, old_to_first] = capacity_[e];
-        if (int(old_to_second == to_second) & int(old_to_first == to_first)) continue;
-        Arc& arc = arcs_[forward_arc_[e]];
-        Arc& back = arcs_[arc.sister()];
-        const double residual = arc.residual, back_residual = back.residual;
-        const bool first_side = on_source_side(back.head), second_side = on_source_side(arc.head);
-        // A saturated arc's flow is its capacity to the last bit; else a residual of the order of rounding would be left or made.
-        const double unsaturated = old_to_second - residual;
-        const double flow = back_residual == 0.0 ? -old_to_first : unsaturated;
-        const double least = first_side > second_side ? to_second : -to_first;
-        const double most = first_side < second_side ? -to_first : to_second;
-        const double kept = -larger(-larger(flow, least), -most);
-        if (kept != flow) {
-            nodes_[back.head].excess += flow - kept;
-            nodes_[arc.head].excess -= flow - kept;
-        }
-        set_residuals(arc, back, to_second - kept, to_first + kept);
-        capacity_[e] = {to_second, to_first};
-        edges_changed_ = true;
-    }
-    largest_edge_ = largest;
-}
-
-void MaxFlow::forget_flow() {
-    for (int64_t i = 0; i < n_nodes_; ++i) nodes_[i].excess = source_minus_sink_[i];
-    for (size_t e = 0; e < forward_arc_.size(); ++e) {
-        Arc& arc = arcs_[forward_arc_[e]];
-        set_residuals(arc, arcs_[arc.sister()], capacity_[e][0], capacity_[e][1]);
-    }
-    forests_are_whole_ = false;
-    solves_since_forgotten_ = 0;
-    largest_since_forgotten_ = 0.0;
-}
-
-double MaxFlow::flow_value() const {
-    double value = through_;
-    for (int64_t i = 0; i < n_nodes_; ++i) value += std::max(source_minus_sink_[i], 0.0) - std::max(nodes_[i].excess, 0.0);
-    return value;
-}
-
-double MaxFlow::cut_value() const {
-    double value = through_;
-    for (int64_t i = 0; i < n_nodes_; ++i) value += std::max(on_source_side(i) ? -source_minus_sink_[i] : source_minus_sink_[i], 0.0);
-    for (size_t e = 0; e < forward_arc_.size(); ++e) {
-        const Arc& arc = arcs_[forward_arc_[e]];
-        const bool first_side = on_source_side(arcs_[arc.sister()].head), second_side = on_source_side(arc.head);
-        if (first_side != second_side) value += capacity_[e][first_side ? 0 : 1];
-    }
-    return value;
-}
-
 // Every sum rounds, by as much as the largest numbers that ever took part in it; a flow that is too old or was made of much larger
 // capacities is not worth keeping.
 void MaxFlow::forget_worn_flow() {
@@ -138,6 +47,7 @@ void MaxFlow::forget_worn_flow() {
 
 void MaxFlow::solve() {
     forget_worn_flow();
+    has_flow_ = true;
     // Until this solve has ended, an interruption leaves forests that are of no use.
     if (!std::exchange(forests_are_whole_, false) || !repair_forests()) plant_roots();
     edges_changed_ = false;

@@ -1,6 +1,6 @@
 // Forests of one solve made ready for the next one (after Kohli and Torr 2007, section 4, who keep the trees of Boykov and Kolmogorov).
 //
-// When a solve ends, S is closed: no residual arc leaves it. Afterwards capacities change, which does four things:
+// When a solve ends, S is closed: no residual arc leaves it, and none does when capacities change (max_flow_capacities.cpp). They do three things:
 //
 //   a node of S has an excess now       it is a root, at the level where it stands
 //   a node of S has a deficit now       it asks its parent for what it lacks, the parent asks its own, highest levels first
@@ -9,8 +9,8 @@
 // and the same in T with signs turned. Orphans that found a parent ask it again; those left without a place and still in deficit are
 // roots of T. Levels rise along every path from a root, as before, but may rise by more than one and roots have any: they are
 // no longer distances, and the bound on the number of steps does not hold. So only so many nodes may lose their parent;
-// after that the flow as it is then, which is as good a start as any, gets new forests. That is also what is fastest, since whole trees that
-// fall apart, as under a change of all the large numbers, take longer to mend than to grow.
+// after that the flow as it is then, which is a good start since debts were paid along whole trees, gets new forests. That is also what is
+// fastest: trees that fall apart take longer to mend than to grow. Under a change of all the large numbers even the paying takes too long.
 #include <algorithm>
 #include <cmath>
 
