@@ -169,7 +169,9 @@ def test_edges_may_open_to_any_width_and_close_again(width):
             assert value == cold_value
             assert np.array_equal(side, cold_side)
             opened = rng.random((2, len(narrow[0]))) < share
-            capacities.forward, capacities.backward = (np.where(o, width, n) for o, n in zip(opened, narrow, strict=True))
+            capacities.forward, capacities.backward = (
+                np.where(o, width, n) for o, n in zip(opened, narrow, strict=True)
+            )
             capacities.give(flow)
 
 
