@@ -155,6 +155,40 @@ def test_capacities_may_shrink_by_twenty_orders_of_magnitude():
     assert solve_and_check_cut(flow, capacities) == flow_by_scipy([capacities])
 
 
+# The edges of a cut stay full as they widen, but not with more than nodes could carry without rounding.
+@pytest.mark.parametrize("width", [5, 1e15, 1e20, 1e100])
+def test_edges_may_open_to_any_width_and_close_again(width):
+    rng = np.random.default_rng(10)
+    for _ in range(30):
+        capacities = Capacities(rng, 12 * 12, *grid_edges(12, 12), largest=4)
+        narrow = capacities.forward.astype(float), capacities.backward.astype(float)
+        flow = solved(capacities)
+        for share in (0.1, 0.0, 0.1, 0.0):
+            value, side = flow.solve()
+            cold_value, cold_side = solved(capacities).solve()
+            assert value == cold_value
+            assert np.array_equal(side, cold_side)
+            opened = rng.random((2, len(narrow[0]))) < share
+            capacities.forward, capacities.backward = (
+                np.where(o, width, n) for o, n in zip(opened, narrow, strict=True)
+            )
+            capacities.give(flow)
+
+
+def test_edges_set_again_before_any_solve_and_after_a_flow_is_forgotten_are_the_last_ones():
+    rng = np.random.default_rng(11)
+    capacities = Capacities(rng, 12 * 12, *grid_edges(12, 12))
+    flow = solved(capacities)
+    for forget in (False, True):
+        capacities.change()
+        capacities.give(flow)
+        if forget:
+            flow.forget_flow()
+            capacities.change()
+            capacities.give(flow)
+        assert solve_and_check_cut(flow, capacities) == flow_by_scipy([capacities])
+
+
 def test_thousands_of_changes_do_not_add_up_to_an_error():
     rng = np.random.default_rng(5)
     capacities = Capacities(rng, 25, *grid_edges(5, 5))

@@ -1,7 +1,6 @@
 #include "inference/max_flow.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -37,82 +36,6 @@ MaxFlow::MaxFlow(int64_t n_nodes, std::span<const int32_t> first, std::span<cons
     }
 }
 
-void MaxFlow::set_terminals(std::span<const double> source, std::span<const double> sink) {
-    through_ = 0.0;
-    largest_terminal_ = 0.0;
-    for (int64_t i = 0; i < n_nodes_; ++i) {
-        set_terminal(i, source[i] - sink[i]);
-        through_ += std::min(source[i], sink[i]);
-    }
-}
-
-void MaxFlow::set_terminals(std::span<const double> source_minus_sink) {
-    through_ = 0.0;
-    largest_terminal_ = 0.0;
-    for (int64_t i = 0; i < n_nodes_; ++i) set_terminal(i, source_minus_sink[i]);
-}
-
-inline void MaxFlow::set_terminal(int64_t node, double net) {
-    if (net != source_minus_sink_[node]) nodes_[node].excess += net - source_minus_sink_[node];
-    source_minus_sink_[node] = net;
-    largest_terminal_ = std::max(largest_terminal_, std::abs(net));
-}
-
-void MaxFlow::set_residual(uint32_t arc, double forward, double backward) {
-    Arc& one = arcs_[arc];
-    Arc& other = arcs_[one.sister()];
-    one.residual = forward;
-    other.residual = backward;
-    one.set_sister_is_residual(backward > 0.0);
-    other.set_sister_is_residual(forward > 0.0);
-}
-
-void MaxFlow::set_edges(std::span<const double> forward, std::span<const double> backward) {
-    largest_edge_ = 0.0;
-    for (size_t e = 0; e < forward_arc_.size(); ++e) {
-        largest_edge_ = std::max({largest_edge_, forward[e], backward[e]});
-        const auto [old_forward, old_backward] = capacity_[e];
-        if (old_forward == forward[e] && old_backward == backward[e]) continue;
-        edges_changed_ = true;
-        const uint32_t arc = forward_arc_[e];
-        const Arc& back = arcs_[arcs_[arc].sister()];
-        // A saturated arc's flow is its capacity to the last bit; else a residual of the order of rounding would be left or made.
-        const double flow = back.residual == 0.0 ? -old_backward : old_forward - arcs_[arc].residual;
-        const double kept = std::clamp(flow, -backward[e], forward[e]);
-        if (kept != flow) {
-            nodes_[back.head].excess += flow - kept;
-            nodes_[arcs_[arc].head].excess -= flow - kept;
-        }
-        set_residual(arc, forward[e] - kept, backward[e] + kept);
-        capacity_[e] = {forward[e], backward[e]};
-    }
-}
-
-void MaxFlow::forget_flow() {
-    for (int64_t i = 0; i < n_nodes_; ++i) nodes_[i].excess = source_minus_sink_[i];
-    for (size_t e = 0; e < forward_arc_.size(); ++e) set_residual(forward_arc_[e], capacity_[e][0], capacity_[e][1]);
-    forests_are_whole_ = false;
-    solves_since_forgotten_ = 0;
-    largest_since_forgotten_ = 0.0;
-}
-
-double MaxFlow::flow_value() const {
-    double value = through_;
-    for (int64_t i = 0; i < n_nodes_; ++i) value += std::max(source_minus_sink_[i], 0.0) - std::max(nodes_[i].excess, 0.0);
-    return value;
-}
-
-double MaxFlow::cut_value() const {
-    double value = through_;
-    for (int64_t i = 0; i < n_nodes_; ++i) value += std::max(on_source_side(i) ? -source_minus_sink_[i] : source_minus_sink_[i], 0.0);
-    for (size_t e = 0; e < forward_arc_.size(); ++e) {
-        const Arc& arc = arcs_[forward_arc_[e]];
-        const bool first_side = on_source_side(arcs_[arc.sister()].head), second_side = on_source_side(arc.head);
-        if (first_side != second_side) value += capacity_[e][first_side ? 0 : 1];
-    }
-    return value;
-}
-
 // Every sum rounds, by as much as the largest numbers that ever took part in it; a flow that is too old or was made of much larger
 // capacities is not worth keeping.
 void MaxFlow::forget_worn_flow() {
@@ -124,6 +47,7 @@ void MaxFlow::forget_worn_flow() {
 
 void MaxFlow::solve() {
     forget_worn_flow();
+    has_flow_ = true;
     // Until this solve has ended, an interruption leaves forests that are of no use.
     if (!std::exchange(forests_are_whole_, false) || !repair_forests()) plant_roots();
     edges_changed_ = false;

@@ -107,7 +107,12 @@ class MaxFlow {
     template <Side side>
     static bool carries_from_parent(const Arc& arc) { return side == source_side ? arc.residual > 0.0 : arc.sister_is_residual(); }
 
+    // In max_flow_capacities.cpp:
     void set_terminal(int64_t node, double net);
+    void set_first_edges(std::span<const double> forward, std::span<const double> backward);
+    static void set_residuals(Arc& one, Arc& other, double forward, double backward);
+
+    // In max_flow.cpp:
     void forget_worn_flow();
     void clear_forests();
     void plant_roots();
@@ -135,7 +140,6 @@ class MaxFlow {
     void place(int32_t node, uint32_t parent, int32_t level);
     template <Side side>
     void place_neighbours(int32_t node, int32_t level);
-    void set_residual(uint32_t arc, double forward, double backward);
 
     // In max_flow_repair.cpp:
     bool repair_forests();
@@ -153,7 +157,6 @@ class MaxFlow {
     void ask_parent(int32_t node);
     template <Side side>
     void adopt_poor();
-    void scan_opened_arcs();
     void free_loose_nodes();
     void take_into_source(std::vector<int32_t>& nodes, int32_t level);
     bool take_into_source(int32_t node, int32_t level);
@@ -172,6 +175,7 @@ class MaxFlow {
     std::array<ByLevel, 2> orphans_;
     std::array<std::vector<int32_t>, 2> loose_;    // nodes that found no parent at their level
     std::vector<std::vector<Placement>> placed_at_;  // the levels of the search that places them
+    bool has_flow_ = false;           // a solve began since the flow was forgotten
     bool forests_are_whole_ = false;  // a solve ended and its forests are still there
     bool edges_changed_ = false;      // since then
     bool levels_are_distances_ = true;

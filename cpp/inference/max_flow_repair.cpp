@@ -1,17 +1,16 @@
 // Forests of one solve made ready for the next one (after Kohli and Torr 2007, section 4, who keep the trees of Boykov and Kolmogorov).
 //
-// When a solve ends, S is closed: no residual arc leaves it. Afterwards capacities change, which does four things:
+// When a solve ends, S is closed: no residual arc leaves it, and none does when capacities change (max_flow_capacities.cpp). They do three things:
 //
 //   a node of S has an excess now       it is a root, at the level where it stands
 //   a node of S has a deficit now       it asks its parent for what it lacks, the parent asks its own, highest levels first
 //   an arc to a parent is used up       the node is an orphan and looks for a parent, as after any augmentation
-//   an arc that leaves S opened         its head joins S at the last level, whose nodes are scanned next, or is in T and gets flow
 //
 // and the same in T with signs turned. Orphans that found a parent ask it again; those left without a place and still in deficit are
 // roots of T. Levels rise along every path from a root, as before, but may rise by more than one and roots have any: they are
 // no longer distances, and the bound on the number of steps does not hold. So only so many nodes may lose their parent;
-// after that the flow as it is then, which is as good a start as any, gets new forests. That is also what is fastest, since whole trees that
-// fall apart, as under a change of all the large numbers, take longer to mend than to grow.
+// after that the flow as it is then, which is a good start since debts were paid along whole trees, gets new forests. That is also what is
+// fastest: trees that fall apart take longer to mend than to grow. Under a change of all the large numbers even the paying takes too long.
 #include <algorithm>
 #include <cmath>
 
@@ -41,7 +40,7 @@ bool MaxFlow::repair_forests() {
     levels_are_distances_ = false;
     orphans_left_ = n_nodes_ / nodes_per_first_orphan + fewest_orphans;
     examine_all();
-    if (orphans_left_ >= 0) settle_all();
+    settle_all();
     if (orphans_left_ < 0) return give_up_repair();
     const int64_t n_poor = poor_[source_side].size() + poor_[sink_side].size();
     orphans_left_ = orphans_per_poor * n_poor + n_nodes_ / nodes_per_second_orphan + fewest_orphans;
@@ -53,7 +52,6 @@ bool MaxFlow::repair_forests() {
         if (orphans_left_ < 0) return give_up_repair();
     }
     free_loose_nodes();
-    if (edges_changed_) scan_opened_arcs();
     return true;
 }
 
@@ -127,7 +125,6 @@ template <MaxFlow::Side side>
 void MaxFlow::settle() {
     ByLevel& owing = owing_[side];
     for (; !owing.is_empty(); --owing.highest) {
-        if (orphans_left_ < 0) return;
         const int32_t level = owing.highest;
         for (size_t k = 0; k < owing.at[level].size(); ++k) ask_parent<side>(owing.at[level][k]);
         owing.at[level].clear();
@@ -182,18 +179,6 @@ void MaxFlow::free_loose_nodes() {
         loose_[side].clear();
         poor_[side].clear();
     }
-}
-
-// Arcs out of T need no such care: where S comes to their tails it finds their heads.
-void MaxFlow::scan_opened_arcs() {
-    const int32_t level = frontiers_[source_side].level;
-    for (int32_t i = 0; i < n_nodes_; ++i)
-        if (levels_[i] > 0 && levels_[i] < level) scan<source_side>(i, level);
-    // Some of S may have become loose before their turn: at the last level they are scanned.
-    take_into_source(loose_[source_side], level);
-    take_into_source(loose_[sink_side], level);
-    place_loose_nodes<sink_side>(frontiers_[sink_side].level);
-    free_loose_nodes();
 }
 
 // Gives the nodes a place at the level where a node of S below it carries to them.
