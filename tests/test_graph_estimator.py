@@ -118,7 +118,7 @@ def test_gaps_bound_what_predictions_may_have_missed():
     assert caught[0].filename == __file__
     with pytest.warns(mm.InexactPredictionWarning) as caught:
         svm.score(model.graphs, model.labels)
-    assert len(caught) == 1
+    assert [one.filename for one in caught] == [__file__]
 
 
 def test_exact_searches_have_no_gaps_and_say_nothing():
@@ -138,7 +138,7 @@ def test_several_labellings_that_may_not_be_the_best_come_with_a_warning():
     svm, model, _ = open_estimator(inference="trws", max_passes=1)
     with pytest.warns(mm.InexactPredictionWarning, match="searches for several labellings did not close") as caught:
         svm.predict_diverse(model.graphs, 3)
-    assert len(caught) == 1
+    assert [one.filename for one in caught] == [__file__]
     # Twelve nodes in a ring with chords have too many labellings to go through.
     rng = np.random.default_rng(0)
     ring = [(i, (i + step) % 12) for i in range(12) for step in (1, 3, 5)]

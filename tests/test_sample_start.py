@@ -55,7 +55,7 @@ def test_a_start_from_a_sample_has_its_dual_value(kind, weighted, monkeypatch):
     assert (n_small, n_large) == (150, 600)
     assert smaller <= larger
     # The first QP has the one cut, and its value is that of the sample's at least.
-    assert started.history[0]["dual"] >= larger * (1.0 - 1e-6) > 0.0
+    assert started.history[1]["dual"] >= larger * (1.0 - 1e-6) > 0.0
     assert plain.history[0]["dual"] == 0.0
     for one, other in ((plain, started), (started, plain)):
         assert one.certificate.converged
@@ -84,3 +84,43 @@ def test_the_same_seed_gives_the_same_sample(monkeypatch):
     options = {"solver": "one-slack", "tol": 1e-2, "solver_options": {"stabilization": "auto"}}
     primals = [mm.train(model, X, y, random_state=seed, **options).certificate.primal for seed in (0, 0, 1)]
     assert primals[0] == primals[1] != primals[2]
+
+
+def test_a_sample_that_does_not_converge_is_given_up(monkeypatch):
+    record_parts(monkeypatch)
+    monkeypatch.setattr(_sample_start, "_MOST_ITERATIONS", 3)
+    monkeypatch.setattr(_sample_start, "_GAP", 0.0)
+    X, y = labelled(1000)
+    model = mm.models.Binary(kernel=KERNEL)
+    solution = mm.train(model, X, y, solver="one-slack", tol=1e-2, solver_options={"stabilization": "auto"})
+    assert solution.certificate.converged
+
+
+def test_an_interrupt_in_the_sample_leaves_what_is_known(monkeypatch):
+    record_parts(monkeypatch)
+
+    def interrupted(task, run):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_sample_start, "_solve", interrupted)
+    X, y = labelled(1000)
+    model = mm.models.Binary(kernel=KERNEL)
+    with pytest.warns(match="interrupted"):
+        solution = mm.train(model, X, y, solver="one-slack", solver_options={"stabilization": "auto"})
+    assert solution.certificate.primal == pytest.approx(1000.0)
+    assert solution.certificate.dual == 0.0
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+def test_samples_with_costs_and_examples_of_weight_0(rescaling, monkeypatch):
+    record_parts(monkeypatch)
+    X, _ = labelled(1000)
+    y = np.digitize(np.sin(X[:, 0]) + np.sin(X[:, 1]), [-0.5, 0.5])
+    cost = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+    s = (np.random.default_rng(0).random(1000) < 0.6) * 1.5
+    model = mm.models.Multiclass(3, cost, kernel=KERNEL)
+    options = {"solver": "one-slack", "rescaling": rescaling, "sample_weight": s, "tol": 1e-4}
+    started = mm.train(model, X, y, solver_options={"stabilization": "auto"}, **options).certificate
+    plain = mm.train(model, X, y, **options).certificate
+    assert started.dual <= plain.primal * (1.0 + 1e-9)
+    assert plain.dual <= started.primal * (1.0 + 1e-9)

@@ -401,3 +401,11 @@ def test_empty_inputs_are_answered_as_by_predict():
                 ask([])
             texts.add(str(found.value))
         assert len(texts) == 1
+
+
+def test_strengths_of_any_type_are_checked():
+    svm = mm.MulticlassSVM().fit(np.eye(3), [0, 1, 2])
+    assert svm.predict_diverse(np.eye(3), 2, np.float32(2.0)) == svm.predict_diverse(np.eye(3), 2, 2.0)
+    for strength in (10**400, 1e200, -1, "1", True, 1j):
+        with pytest.raises(ValueError, match="strength"):
+            svm.predict_diverse(np.eye(3), 2, strength)

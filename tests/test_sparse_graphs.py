@@ -91,6 +91,8 @@ def test_every_sparse_format_is_kept_as_rows(kind):
 def test_entries_of_one_place_are_added_without_overflow():
     repeated = sp.csr_array((np.array([100, 100], np.int8), np.array([0, 0]), np.array([0, 2])), shape=(1, 1))
     assert mm.Graph(repeated, []).rows.toarray().tolist() == [[200.0]]
+    places = np.zeros(2, int), np.zeros(2, int)
+    assert mm.Graph(sp.coo_array((np.array([100, 100], np.int8), places), shape=(1, 1)), []).rows.toarray() == [[200.0]]
 
 
 def test_bad_sparse_features_are_refused():

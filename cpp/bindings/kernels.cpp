@@ -70,10 +70,7 @@ void bind_kernels(nb::module_& m) {
                 require_length("codes", own.size(), rows.n_rows);
             }
             std::vector<int64_t> order;
-            {
-                nb::gil_scoped_release release;
-                order = order_alike(rows, own, panel_rows);
-            }
+            interruptible([&] { order = order_alike(rows, own, panel_rows); });
             return to_numpy(std::move(order), {static_cast<size_t>(rows.n_rows)});
         },
         arg("rows"), arg("codes").none());

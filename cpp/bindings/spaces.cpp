@@ -109,7 +109,9 @@ nb::tuple diverse(const LinearSpace& space, Array1<double> w, Array1<double> str
     require(structure.has_places(), "this structure has no labels of places.");
     check_strengths(structure, as_span(strengths));
     return several(space, view(space, w, std::nullopt).exact, n_threads, [&](int64_t i, PartScores<double> scores, auto& codes, auto& values) {
-        for (const std::vector<int32_t>& code : diverse_outputs(structure, i, scores, Search::plain, as_span(strengths))) {
+        const std::vector<std::vector<int32_t>> found = diverse_outputs(structure, i, scores, Search::plain, as_span(strengths));
+        scores.same_table = true;
+        for (const std::vector<int32_t>& code : found) {
             codes.insert(codes.end(), code.begin(), code.end());
             values.push_back(structure.score(i, scores, code.data()));
         }

@@ -36,6 +36,9 @@ def as_features(X: Any, name: str = "X") -> Any:
     is_compact = is_sparse and matrix.dtype.kind in "biu" and matrix.dtype.itemsize <= 4
     if matrix.dtype not in (np.float32, np.float64) and not is_compact:
         matrix = matrix.astype(np.float64)
+    if is_sparse and matrix.format != "csr" and matrix.dtype.itemsize < 4:
+        # Entries of one place are added up: sums may leave a type of few bits.
+        matrix = matrix.astype(np.float64)
     return matrix.tocsr() if is_sparse else matrix
 
 

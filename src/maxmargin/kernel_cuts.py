@@ -28,6 +28,7 @@ class KernelCuts:
         self._cuts = _core.CutSet(problem.n_weights)
         self._scores: list[FloatArray] = []
         self._gram: FloatArray = np.zeros((0, 0))  # of coefficients, not of what they stand for
+        self._negligible = problem.negligible  # the largest that a score table was made with
 
     def __len__(self) -> int:
         # Where an interrupt struck between a cut and its score table, the former are more: such a set is not gone on from.
@@ -41,9 +42,10 @@ class KernelCuts:
         """
         other = KernelCuts(problem)
         other._cuts, other._gram = self._cuts.copy(), self._gram
-        is_as_wide = self._problem.negligible <= _AS_SMALL * problem.negligible
+        is_as_wide = self._negligible <= _AS_SMALL * problem.negligible
         if (problem.is_single or not self._problem.is_single) and is_as_wide:
             other._scores = list(self._scores)
+            other._negligible = problem.left_out = max(self._negligible, problem.negligible)
             return other
         for number in range(len(self._scores)):
             cut, scores = np.zeros(problem.n_weights), np.zeros(problem.n_weights)

@@ -96,11 +96,12 @@ class KernelProblem(KernelScores, LinearProblem):
 
     def _whole_product(self) -> NativeProduct:
         """Return the product whose columns are whole, in the order of the rows."""
-        if self.negligible > 0.0:
-            self.negligible = 0.0
-            self._product = self._new_product()
-        assert isinstance(self._product, NativeProduct)
-        return self._product
+        self.negligible, product = 0.0, self.product
+        assert isinstance(product, NativeProduct)
+        if product.core.leaves_out:
+            self._product = product = self._new_product()
+            assert isinstance(product, NativeProduct)
+        return product
 
     def sum_rows(self, blocks: _core.RowBlocks, weights: DenseWeights) -> None:
         """Take the coefficients of the blocks; the scores, which moved with them, are summed afresh now and then."""

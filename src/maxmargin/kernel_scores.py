@@ -25,7 +25,7 @@ from maxmargin.kernel_cuts import KernelCuts
 from maxmargin.kernels._repeated_parts import repeated_parts
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel, LowRank
-from maxmargin.kernels.product import DOUBLE_ROWS, Coefficients, Product, kernel_product, part_product
+from maxmargin.kernels.product import DOUBLE_ROWS, Coefficients, Product, centre_of, kernel_product, part_product
 from maxmargin.low_rank_problem import LowRankFeatures
 from maxmargin.problem import FloatArray, IntArray, Problem
 from maxmargin.weights import DenseWeights
@@ -67,6 +67,7 @@ class KernelScores(Problem):
         self.is_small = X.shape[0] <= _FEW_ROWS
         self.is_single = False
         self.negligible = 0.0  # kernel values below it may count as 0
+        self.left_out = 0.0  # the same of score tables that were taken over from an earlier run
         self._X = X
         self._offsets = offsets
         self._n_part_values = 0
@@ -117,9 +118,11 @@ class KernelScores(Problem):
     def score_error(self, weights: DenseWeights) -> float:
         """Return by how much scores differ from those in double precision.
 
-        That is the largest difference in a sample of rows, and what all kernel values come to at most that counted as 0.
+        That is the largest difference in a sample of rows, and what kernel values come to that counted as 0: about at most. (A
+        table that was made from another one has left out values with both, and most of them are far below the limit.)
         """
-        left_out = self.negligible * float(np.abs(weights.vector[: self.n_kernel]).sum()) if self.negligible else 0.0
+        most = max(self.negligible, self.left_out)
+        left_out = most * float(np.abs(weights.vector[: self.n_kernel]).sum()) if most else 0.0
         if not self.is_single:
             return left_out
         rows = np.linspace(0, self._X.shape[0] - 1, 2 * _SAMPLED_ROWS).astype(np.int64)
@@ -143,7 +146,7 @@ class KernelScores(Problem):
             return gamma * float(np.max(squares(self._X), initial=0.0))
         parts = repeated_parts(self._X)
         rest = self._X if parts is None else parts.rest
-        centred = rest[rows].astype(np.float64) - rest.mean(axis=0, dtype=np.float64)
+        centred = rest[rows].astype(np.float64) - centre_of(rest)
         return min(gamma * float(np.max(squares(centred), initial=0.0)), _APART)
 
     @property

@@ -25,7 +25,7 @@ def diverse_strengths(m: Any, strength: Any) -> FloatArray:
         raise ValueError(f"m is {m}; expected at most {_MOST_DIVERSE} outputs.")
     if not is_number(strength) or strength < 0:
         raise ValueError(f"strength must be a number ≥ 0, found {strength!r}.")
-    if strength > _LARGEST_STRENGTH:
+    if float(strength) > _LARGEST_STRENGTH:
         raise ValueError(f"strength is {strength!r}; expected at most {_LARGEST_STRENGTH:g}.")
     return np.full(int(m) - 1, float(strength))
 

@@ -21,6 +21,8 @@ _DENSE_BYTES = 1e9
 _DENSE_SHARE = 0.08
 # Up to so many rows double precision costs nothing that counts.
 DOUBLE_ROWS = 2000
+# The centre of all rows is taken from so many at most.
+_CENTRE_ROWS = 4096
 # Functions written in Python are asked for blocks of at most so many values.
 _BLOCK_VALUES = 4_000_000
 
@@ -86,7 +88,7 @@ class NativeProduct:
         codes, distances2 = (None, None) if parts is None else (parts.codes, parts.distances2)
         is_sparse: bool = sp.issparse(rows)
         # Distances do not change when all points move: near their centre they keep most digits.
-        centre = None if is_sparse or kernel.name != "rbf" else _centre(rows if points is None else points)
+        centre = None if is_sparse or kernel.name != "rbf" else centre_of(rows if points is None else points)
         name, gamma = kernel.name, float(kernel.gamma)
         assert isinstance(name, str)
         other = None if points is None else core_features(points)
@@ -267,8 +269,10 @@ def _add_constant(constant: float, c: Coefficients, stride: int, out: FloatArray
         out.reshape(-1, stride)[:] += constant * np.bincount(c.labels, c.values, stride)
 
 
-def _centre(X: Any) -> FloatArray:
-    return np.ascontiguousarray(X.mean(axis=0, dtype=np.float64))
+def centre_of(X: Any) -> FloatArray:
+    """Return the median of some rows: a mean would follow single ones that are far away from all others."""
+    step = -(-X.shape[0] // _CENTRE_ROWS)
+    return np.median(X[:: max(step, 1)], axis=0).astype(np.float64) if X.shape[0] else np.zeros(X.shape[1])
 
 
 def _best_layout(X: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -306,8 +307,11 @@ class Pairwise(PlaceModel):
 
 
 def _warn(text: str) -> None:
-    # The line that is shown is that of the caller of an estimator.
-    warnings.warn(text, InexactPredictionWarning, stacklevel=4)
+    """Warn at the line of the caller, however many calls of the library's own lie between."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("maxmargin."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, InexactPredictionWarning, stacklevel=level)
 
 
 def _n_edge_rows(data: Graphs, pair_rows: NDArray[np.int64] | None) -> int:

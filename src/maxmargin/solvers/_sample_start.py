@@ -9,6 +9,7 @@ the QP starts from it with the same dual value. The sample's own problem starts 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -16,8 +17,9 @@ import numpy as np
 from maxmargin.solvers._cutting_planes import CutModel
 from maxmargin.solvers.base import Iterate, Task
 
-# The share of the examples that make the sample, the fewest it is worth while for, and the relative gap it is solved to.
-_SHARE, _FEWEST, _GAP = 0.25, 10_000, 0.1
+# The share of the examples that make the sample, the fewest it is worth while for, and the relative gap it is solved to, in at
+# most so many iterations: any dual point of it will do.
+_SHARE, _FEWEST, _GAP, _MOST_ITERATIONS = 0.25, 10_000, 0.1, 50
 
 
 class _Run(Protocol):
@@ -44,13 +46,15 @@ def add_sample_cut(task: Task, model: CutModel, run: _Run) -> None:
     part.problem.prepare(task.C, _GAP)
     _solve(Task(part.problem, task.C, task.loss, _GAP, task.rng, task.deadline), run)
     found = run.model
+    if found.size == 0:
+        return
     model.cuts.load((found.dual + 0.5 * found.norm2) / task.C, part.extend(found.weights) / task.C)
     model.keep_pending()
 
 
 def _solve(task: Task, run: _Run) -> None:
     best = np.inf
-    for step in run.iterate(task):
+    for step in islice(run.iterate(task), _MOST_ITERATIONS):
         best = best if step.primal is None else min(best, step.primal)
         if task.is_over or (step.dual is not None and best - step.dual <= task.tol * best):
             return

@@ -51,6 +51,8 @@ from maxmargin.weights import DenseWeights
 
 # Blocks are left alone below this share of the mean gap of a block, and solved to a tenth of it.
 _TOLERANCE_SHARE = 0.15
+# The share where a gap of so much is good enough: few iterations follow that would profit from closer solves.
+_COARSE_SHARE, _COARSE = 0.25, 0.05
 # So many passes come before the first that gives bounds: these would be far apart. They ask the oracle for some examples at a
 # time, and later ones profit from what these changed.
 _FIRST_PASSES, _FIRST_BATCH = 2, 64
@@ -407,7 +409,8 @@ class _Blocks(Blocks):
     def _set_tolerance(self, gap: float) -> None:
         """Ask for a share of the mean gap of a block, per unit of its budget."""
         n_blocks = max(self.sets.n_blocks, 1)
-        self._tolerance = _TOLERANCE_SHARE * gap / self.total_budget * self._problem.n_examples / n_blocks
+        share = _COARSE_SHARE if self.task.tol >= _COARSE else _TOLERANCE_SHARE
+        self._tolerance = share * gap / self.total_budget * self._problem.n_examples / n_blocks
 
     def _count(self, swept: _core.Sweep) -> None:
         self._gain += swept.gain

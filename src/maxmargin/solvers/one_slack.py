@@ -148,6 +148,11 @@ class OneSlack(Solver):
         ):
             yield self._finish(step, task, False, 0.0)
         if planes is None and stabilized and not problem.has_vectors:
+            # What is known at w = 0 comes first: an interrupt must find something.
+            separator.ask_all(model, model.weights, precise=self.precise)
+            yield self._finish(
+                Iterate(model.weights, C * max(model.cuts.pending_loss, 0.0), self.precise, 0.0), task, False, 0.0
+            )
             add_sample_cut(task, model, OneSlack({"stabilization": self.option["stabilization"]}))
         if model.size:
             model.solve(0.0)
