@@ -1,6 +1,6 @@
 """Iterations and time of DivMCuts (Guzman-Rivera, Kohli and Batra 2013) on segmentation and side chains: its figures 2 to 5.
 
-    MAXMARGIN_DATA=... python benchmarks/paper_dmc.py [--sets horses] [--cache FOLDER] [--most-cuts 10] [--quick]
+    MAXMARGIN_DATA=... python benchmarks/paper_dmc.py [--sets horses] [--cache FOLDER] [--most-cuts 10] [--C C] [--quick]
 
     horses        200 training images of Weizmann horses in superpixels, 52 node and 3 edge features, Potts weights ≥ 0, cuts
     side-chains   39 training proteins, nodes with rotamers as candidates, 8 energy terms, weights ≥ 0, TRW-S
@@ -94,7 +94,7 @@ def all_runs(name: str, X: list[mm.Graph], y: list[Any], most: int) -> list[dict
 
     add()
     add(cache_size=10)
-    for M in [m for m in (2, 3, 4, 6, 10) if m <= most]:
+    for M in [m for m in (2, 3, 4, 6, 10, 20, 30) if m <= most]:
         for K in (0.01, 0.03, 0.1):
             add(cuts_per_iteration=M, diversity=K)
         add(cuts_per_iteration=M, extra_cuts="random", diversity=0.03)
@@ -149,9 +149,12 @@ def main() -> None:
     parser.add_argument("--sets", type=lambda text: text.split(","), default=list(SETS))
     parser.add_argument("--cache", default=None, help="folder for superpixels")
     parser.add_argument("--most-cuts", type=int, default=10)
+    parser.add_argument("--C", type=float, default=None, help="instead of the settings' own")
     parser.add_argument("--quick", action="store_true", help="a quarter of the graphs")
     arguments = parser.parse_args()
     for name in arguments.sets:
+        if arguments.C is not None:
+            SETTINGS[name] = (arguments.C, *SETTINGS[name][1:])
         X, y = SETS[name](arguments.cache)
         if arguments.quick:
             X, y = X[::4], y[::4]

@@ -58,7 +58,7 @@ KernelProduct<Scalar>::KernelProduct(std::shared_ptr<const Points> rows, std::sh
     if (negligible <= 0.0 || function_.kind != KernelKind::rbf || rows_->is_sparse()) return;
     panels_ = Boxes<Scalar>(rows_->panel(0), panel_rows, rows_->size(), rows_->n_features(), std::span(parts_.codes));
     if (NearTiles<Scalar>().far_share(panels_, parts_, least_exponent_) < worth_leaving_out) panels_ = {};
-    else if (cache_.capacity() < n_rows()) cache_ = {rows_->size(), 0.0};
+    else cache_ = {rows_->size(), 0.0};
 }
 
 // Sparse points are laid out densely: few at a time where there are many features.

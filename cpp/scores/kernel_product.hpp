@@ -28,8 +28,8 @@ class KernelProduct {
     using Points = KernelPoints<Scalar>;
     // Rows and points are laid out for the same function, and either both are sparse or none is.
     // Parts are given only where the points are the rows. Values of the RBF kernel of dense rows that are below ``negligible`` may be
-    // taken for 0: few are computed where neighbouring rows are alike. Columns are then kept only if there is room for all: to write
-    // some down and to read them takes as long as to compute them.
+    // taken for 0: few are computed where neighbouring rows are alike. No columns are kept then: to write them down and to read
+    // them takes as long as to compute them.
     KernelProduct(std::shared_ptr<const Points> rows, std::shared_ptr<const Points> points, KernelFunction function, double cache_bytes,
                   RepeatedParts<Scalar> parts = {}, double negligible = 0.0);
 
