@@ -39,8 +39,14 @@ void require_scores(const char* name, std::span<const double> scores) {
 
 void require_capacities(const char* name, const Array1<double>& capacities, int64_t n) {
     require_length(name, capacities.shape(0), n);
-    for (size_t k = 0; k < capacities.shape(0); ++k)
-        if (!(capacities(k) >= 0.0 && capacities(k) <= largest_number)) throw std::invalid_argument(found_at(name, k, capacities(k)) + "a capacity between 0 and 1e100.");
+    const std::span<const double> values = as_span(capacities);
+    const auto is_bad = [](double value) { return int(!(value >= 0.0)) | int(value > largest_number); };
+    // All at once, because this takes as long as solving where little changed; which one only where there is one.
+    int any_bad = 0;
+    for (const double value : values) any_bad |= is_bad(value);
+    if (!any_bad) return;
+    const auto k = static_cast<size_t>(std::find_if(values.begin(), values.end(), is_bad) - values.begin());
+    throw std::invalid_argument(found_at(name, k, values[k]) + "a capacity between 0 and 1e100.");
 }
 
 void require_edges(int64_t n_nodes, const Array1<int32_t>& first, const Array1<int32_t>& second) {

@@ -108,7 +108,7 @@ class MaxFlow {
     static bool carries_from_parent(const Arc& arc) { return side == source_side ? arc.residual > 0.0 : arc.sister_is_residual(); }
 
     // In max_flow_capacities.cpp:
-    void set_terminal(int64_t node, double net);
+    double set_terminal(int64_t node, double net);
     void set_first_edges(std::span<const double> forward, std::span<const double> backward);
     static void set_residuals(Arc& one, Arc& other, double forward, double backward);
 

@@ -16,24 +16,27 @@ double larger(double a, double b) { return a < b ? b : a; }
 }  // namespace
 
 void MaxFlow::set_terminals(std::span<const double> source, std::span<const double> sink) {
-    through_ = 0.0;
-    largest_terminal_ = 0.0;
+    double through = 0.0, largest = 0.0;
     for (int64_t i = 0; i < n_nodes_; ++i) {
-        set_terminal(i, source[i] - sink[i]);
-        through_ += std::min(source[i], sink[i]);
+        largest = larger(largest, set_terminal(i, source[i] - sink[i]));
+        through += std::min(source[i], sink[i]);
     }
+    through_ = through;
+    largest_terminal_ = largest;
 }
 
 void MaxFlow::set_terminals(std::span<const double> source_minus_sink) {
+    double largest = 0.0;
+    for (int64_t i = 0; i < n_nodes_; ++i) largest = larger(largest, set_terminal(i, source_minus_sink[i]));
     through_ = 0.0;
-    largest_terminal_ = 0.0;
-    for (int64_t i = 0; i < n_nodes_; ++i) set_terminal(i, source_minus_sink[i]);
+    largest_terminal_ = largest;
 }
 
-inline void MaxFlow::set_terminal(int64_t node, double net) {
+// Returns how much it is, with either sign.
+inline double MaxFlow::set_terminal(int64_t node, double net) {
     if (net != source_minus_sink_[node]) nodes_[node].excess += net - source_minus_sink_[node];
     source_minus_sink_[node] = net;
-    largest_terminal_ = std::max(largest_terminal_, std::abs(net));
+    return std::abs(net);
 }
 
 inline void MaxFlow::set_residuals(Arc& one, Arc& other, double forward, double backward) {

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "scores/fetch.hpp"
+
 namespace maxmargin {
 
 size_t Block::find(Code wanted, double loss) const {
@@ -45,6 +47,16 @@ void Block::widen(Span to) {
     const Span before = span;
     span = {std::min(span.begin, to.begin), std::max(span.end, to.end)};
     may_part |= span.begin < before.begin || span.end > before.end;
+}
+
+void Block::fetch_data() const {
+    fetch_all(parts.rows);
+    fetch_all(parts.nodes);
+    fetch_all(parts.weights);
+    fetch_all(parts.ends);
+    fetch_all(entries);
+    fetch_all(alpha);
+    fetch_all(gram);
 }
 
 void Block::erase(const std::vector<bool>& drop) {

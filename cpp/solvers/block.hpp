@@ -38,6 +38,8 @@ struct Block {
     void keep(Code code, double loss, const PlaneSpace& space, PlaneScratch& scratch);
     void erase(const std::vector<bool>& drop);
     void widen(Span to);
+    // Blocks lie all over the memory: what the next visits read is fetched during this one.
+    void fetch_data() const;
 };
 
 }  // namespace maxmargin

@@ -34,17 +34,6 @@ double block_gap(const std::vector<double>& values, const std::vector<double>& a
     return C * most * most - total * total / (4.0 * C) - paid;
 }
 
-// Blocks lie all over the memory: what the next visits read is fetched during this one.
-void fetch_data(const Block& block) {
-    fetch_all(block.parts.rows);
-    fetch_all(block.parts.nodes);
-    fetch_all(block.parts.weights);
-    fetch_all(block.parts.ends);
-    fetch_all(block.entries);
-    fetch_all(block.alpha);
-    fetch_all(block.gram);
-}
-
 // Within a pass or a sweep the scratch knows of all that happens to w, before and after it does not.
 class KnownWeights {
   public:
@@ -85,7 +74,7 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule
     for_each_chunk((n + visits_per_poll - 1) / visits_per_poll, Workers{1, workers.poll}, [&](int64_t chunk, int) {
         for (int64_t v = chunk * visits_per_poll; v < std::min((chunk + 1) * visits_per_poll, n); ++v) {
             if (v + 6 < n) fetch(blocks[v + 6], sizeof(Block));
-            if (v + 4 < n) fetch_data(*blocks[v + 4]);
+            if (v + 4 < n) blocks[v + 4]->fetch_data();
             if (v + 3 < n) space_->fetch_starts(blocks[v + 3]->parts);
             if (v + 2 < n) space_->fetch_rows(blocks[v + 2]->parts);
             const std::vector<int64_t>* next_rows = v + 1 < n ? &blocks[v + 1]->parts.rows : nullptr;
@@ -110,7 +99,7 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
             const int64_t example = ids[k];
             if (k + 4 < ids.size()) fetch_all(blocks_[ids[k + 4]]);
             if (k + 2 < ids.size())
-                for (const Block& block : blocks_[ids[k + 2]]) fetch_data(block);
+                for (const Block& block : blocks_[ids[k + 2]]) block.fetch_data();
             const bool is_found = next < found.size() && found.examples[next] == example;
             const int64_t plane = next;
             next += is_found;

@@ -120,10 +120,18 @@ void WorkingSets::weights(double* w) {
 
 void WorkingSets::sum(double* w) const {
     std::fill(w, w + space_->n_weights(), 0.0);
+    std::vector<const Block*> carriers;
     for_each_block([&](const Block& block) {
-        heartbeat();
-        space_->add(block.parts, block.alpha.data(), {w}, *memory_->scratch);
+        if (block.n_carriers() > 0) carriers.push_back(&block);
     });
+    const size_t n = carriers.size();
+    for (size_t b = 0; b < n; ++b) {
+        heartbeat();
+        if (b + 4 < n) carriers[b + 4]->fetch_data();
+        if (b + 3 < n) space_->fetch_starts(carriers[b + 3]->parts);
+        if (b + 2 < n) space_->fetch_rows(carriers[b + 2]->parts);
+        space_->add(carriers[b]->parts, carriers[b]->alpha.data(), {w}, *memory_->scratch);
+    }
 }
 
 std::vector<double> WorkingSets::slacks(std::span<const int64_t> ids, const double* w) const {
