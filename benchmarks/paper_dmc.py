@@ -98,6 +98,8 @@ def all_runs(name: str, X: list[mm.Graph], y: list[Any], most: int) -> list[dict
         for K in (0.01, 0.03, 0.1):
             add(cuts_per_iteration=M, diversity=K)
         add(cuts_per_iteration=M, extra_cuts="random", diversity=0.03)
+    for M in sorted({2, min(most, 4)}):
+        add(cuts_per_iteration=M, extra_cuts="m-best")
     few = min(most, 4)
     for combination in ("violation", "dual"):
         for M in sorted({few, most}):
@@ -167,7 +169,7 @@ def main() -> None:
         smaller = []
         for share in (0.25, 0.5, 1.0):
             data = fewer_features(X, y, share)
-            for options in ({}, {"cuts_per_iteration": min(4, arguments.most_cuts), "diversity": 0.03}):
+            for options in ({}, {"cuts_per_iteration": arguments.most_cuts, "diversity": 0.01}):
                 smaller.append({"features": data[0][0].rows.shape[1], **run(name, *data, **options)})
                 print(smaller[-1], flush=True)
         print(write_table(f"paper_dmc_{name}_features", smaller, f"{name}, with fewer node features."))

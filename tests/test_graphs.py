@@ -201,6 +201,20 @@ def test_searches_that_do_not_close_leave_bounds_that_hold(solver, passes):
     check_open(native, short, planes, best)
 
 
+@pytest.mark.parametrize("options", [{}, {"cuts_per_iteration": 3}, {"cuts_per_iteration": 3, "extra_cuts": "random"}])
+def test_bounds_of_open_searches_take_no_pass_of_their_own(options):
+    model = open_problem()
+    planes = reference.planes(model)
+    best, native = reference.solve(planes, 1.0), model.native(inference="trws", max_passes=1)
+    options = {"cache_size": 0, **options}
+    solution, _ = trained_with_warnings(native, model, solver="one-slack", max_iter=30, solver_options=options)
+    # Outputs beside the best one have bounds as well; they must not count in its place.
+    check_open(native, solution, planes, best)
+    searches = len(model.graphs) * options.get("cuts_per_iteration", 1)
+    calls = np.diff([record["oracle_calls"] for record in solution.history])
+    assert (calls == searches).all()
+
+
 def test_a_search_may_be_given_a_time():
     model = open_problem()
     for limit in (0, -1.0, "soon", np.inf):

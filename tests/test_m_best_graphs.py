@@ -43,6 +43,26 @@ def test_the_m_best_are_those_of_enumeration(kind, method):
             np.testing.assert_allclose(scores, expected[:n_best], atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["attractive", "table"])
+def test_the_m_best_by_cuts_are_those_of_enumeration(kind):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        counts = rng.integers(1, 3, size=rng.integers(1, 9))
+        edges = random_edges(rng, len(counts), rng.integers(0, 12))
+        graph = random_graph(rng, counts, edges, kind, scale=rng.choice([0.1, 1.0, 10.0]), ties=seed % 3 == 0)
+        if kind == "table":
+            for a, b, begin in zip(graph.first, graph.second, graph.offsets, strict=True):
+                if counts[a] == counts[b] == 2:
+                    table = graph.values[begin : begin + 4]
+                    table[0] += max(0.0, table[1] + table[2] - table[0] - table[3])
+        expected = np.sort(graph.all_scores().ravel())[::-1]
+        for n_best in (1, 2, 7, len(expected) + 5):
+            labels, scores, is_exact = _core.m_best_labellings(*graph.arguments, n_best, method="cut")
+            assert is_exact
+            check_list(graph, labels, scores)
+            np.testing.assert_allclose(scores, expected[:n_best], atol=1e-9)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_tree_reweighted_lists_are_right_where_they_are_called_exact(kind):
     n_exact = 0
@@ -94,9 +114,12 @@ def test_long_chains_give_long_lists_quickly():
 
 
 CYCLE = random_graph(np.random.default_rng(0), [2] * 3, [[0, 1], [1, 2], [2, 0]])
+DISLIKE = random_graph(np.random.default_rng(0), [2] * 3, [[0, 1], [1, 2], [2, 0]], "attractive")
+DISLIKE.values[:] = -1.0
 WRONG = {
     "none": (lambda: _core.m_best_labellings(*CYCLE.arguments, 0), "n_best is 0"),
     "method": (lambda: _core.m_best_labellings(*CYCLE.arguments, 2, method="cuts"), "found 'cuts'"),
+    "disagreement": (lambda: _core.m_best_labellings(*DISLIKE.arguments, 2, method="cut"), "Use TRW-S"),
     "cycle": (lambda: _core.m_best_labellings(*CYCLE.arguments, 2, method="forest"), "needs a graph without cycles"),
     "iterations": (lambda: _core.m_best_labellings(*CYCLE.arguments, 2, max_iter=-1), "max_iter is -1"),
 }

@@ -16,6 +16,7 @@
 #include "bindings/checks.hpp"
 #include "inference/enumeration.hpp"
 #include "inference/forest.hpp"
+#include "inference/graph_cut.hpp"
 #include "inference/m_best.hpp"
 #include "inference/trws.hpp"
 #include "scores/kernels.hpp"
@@ -109,13 +110,14 @@ void require_few_labellings(const GraphShape& shape) {
 // The way that is asked for, or the cheapest exact one, or TRW-S.
 std::unique_ptr<LabellingSearch> make_search(const std::string& method, const GraphShape& shape, const PairScores& pairs, const TreeReweightedOptions& options) {
     const bool is_auto = method == "auto";
-    require(is_auto || method == "forest" || method == "enumeration" || method == "trws",
-            "method must be 'auto', 'forest', 'enumeration' or 'trws', found '" + method + "'.");
+    require(is_auto || method == "forest" || method == "cut" || method == "enumeration" || method == "trws",
+            "method must be 'auto', 'forest', 'cut', 'enumeration' or 'trws', found '" + method + "'.");
     if (is_auto || method == "forest") {
         auto forest = std::make_unique<ForestSearch>(shape, pairs);
         if (forest->is_forest()) return forest;
         require(is_auto, "method 'forest' needs a graph without cycles; this one has a cycle. Use 'enumeration' or 'trws'.");
     }
+    if (method == "cut") return std::make_unique<GraphCutSearch>(shape, pairs);
     if (method == "enumeration") require_few_labellings(shape);
     // Under 'auto' a search should take a millisecond at most: many may be needed.
     if (method == "enumeration" || (is_auto && count_enumerated(shape) <= (1 << 17))) return std::make_unique<EnumerationSearch>(shape, pairs);

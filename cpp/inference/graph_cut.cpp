@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -97,6 +98,34 @@ double GraphCut::score_of(std::span<const int32_t> labels) const {
     for (int64_t i = 0; i < shape_.n_nodes; ++i) score += unary_[label_offsets_[i] + labels[i]];
     for (int64_t e = 0; e < shape_.n_edges; ++e) score += tables_[e].of[labels[first_[e]]][labels[second_[e]]];
     return score;
+}
+
+GraphCutSearch::GraphCutSearch(const GraphShape& shape, const PairScores& pairs) : cut_(shape), reach_(shape.n_nodes, 1.0) {
+    cut_.set_pair_scores(pairs);
+    for (int64_t e = 0; e < shape.n_edges; ++e) {
+        double range = 2.0 * std::abs(pairs.is_potts() ? pairs.values[e] : 0.0);
+        if (!pairs.is_potts()) {
+            const double* table = pairs.values + pairs.offsets[e];
+            const auto [low, high] = std::minmax_element(table, table + shape.n_labels(shape.first[e]) * shape.n_labels(shape.second[e]));
+            range = 2.0 * (*high - *low);
+        }
+        reach_[shape.first[e]] += range;
+        reach_[shape.second[e]] += range;
+    }
+}
+
+Found GraphCutSearch::best(const double* unary, int32_t* labels) {
+    const GraphShape& shape = cut_.shape();
+    softened_.assign(unary, unary + shape.label_offsets[shape.n_nodes]);
+    for (int64_t i = 0; i < shape.n_nodes; ++i) {
+        if (shape.n_labels(i) < 2) continue;
+        double* of_node = softened_.data() + shape.label_offsets[i];
+        for (int label = 0; label < 2; ++label)
+            if (of_node[label] == -std::numeric_limits<double>::infinity()) of_node[label] = of_node[1 - label] - reach_[i];
+    }
+    cut_.set_unary_scores(softened_);
+    const double score = cut_.solve({labels, static_cast<size_t>(shape.n_nodes)});
+    return {score, score, true};
 }
 
 }  // namespace maxmargin

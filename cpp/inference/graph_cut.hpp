@@ -17,6 +17,7 @@
 
 #include "inference/max_flow.hpp"
 #include "inference/pairwise.hpp"
+#include "inference/search.hpp"
 
 namespace maxmargin {
 
@@ -59,6 +60,18 @@ class GraphCut {
     std::vector<double> capacity_;   // of each edge, either way
     std::vector<double> edge_gain_;  // of label 1 at each node, from its edges
     std::vector<double> gain_;       // … and in all
+};
+
+// For searches with changing unary scores. A forbidden label scores less than the other by more than the node's edges can make up for.
+class GraphCutSearch final : public LabellingSearch {
+  public:
+    GraphCutSearch(const GraphShape& shape, const PairScores& pairs);
+    Found best(const double* unary, int32_t* labels) override;
+
+  private:
+    GraphCut cut_;
+    std::vector<double> reach_;  // of each node's edges
+    std::vector<double> softened_;
 };
 
 }  // namespace maxmargin

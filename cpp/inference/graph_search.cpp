@@ -12,6 +12,8 @@ namespace maxmargin {
 namespace {
 // Graphs with at most so many labellings are enumerated: it takes less time than passes do.
 constexpr int64_t few_labellings = 4096;
+// What is enough for a good labelling when messages are kept.
+constexpr int64_t few_passes = 5;
 }  // namespace
 
 GraphSearch::GraphSearch(std::span<const int32_t> label_counts, int64_t n_edges, const int32_t* first, const int32_t* second, bool is_potts,
@@ -62,7 +64,7 @@ bool GraphSearch::likes_agreement() const {
 Found GraphSearch::best(int32_t* labels) {
     switch (method_) {
         case GraphMethod::cut: return by_cut(labels);
-        case GraphMethod::trws: return by_passes(labels);
+        case GraphMethod::trws: return by_passes(inference_.passes, labels);
         case GraphMethod::expansion: return by_expansion(labels);
         case GraphMethod::forest:
             if (!is_forest_) throw std::invalid_argument("inference='forest' needs graphs without cycles, and this one has a cycle: use 'trws' or 'auto'.");
@@ -91,12 +93,19 @@ Found GraphSearch::by_cut(int32_t* labels) {
     return {score, score, true};
 }
 
-Found GraphSearch::by_passes(int32_t* labels) {
+Found GraphSearch::good(int32_t* labels) {
+    if (method_ != GraphMethod::trws) return best(labels);
+    TreeReweightedOptions options = inference_.passes;
+    options.max_iter = std::min(options.max_iter, few_passes);
+    return by_passes(options, labels);
+}
+
+Found GraphSearch::by_passes(const TreeReweightedOptions& options, int32_t* labels) {
     if (!passes_) passes_ = std::make_unique<TreeReweighted>(shape_, std::vector<int32_t>{});
     if (!passes_have_pairs_) passes_->set_pairs(pair_scores());
     passes_have_pairs_ = true;
     passes_->set_unary(unary_.data());
-    const TreeReweightedResult result = passes_->run(inference_.passes);
+    const TreeReweightedResult result = passes_->run(options);
     std::copy(passes_->labels().begin(), passes_->labels().end(), labels);
     return {result.score, std::max(result.bound, result.score), result.stop == TreeReweightedStop::closed};
 }
@@ -112,6 +121,7 @@ Found GraphSearch::by_expansion(int32_t* labels) {
 
 std::unique_ptr<LabellingSearch> GraphSearch::with_changes() const {
     if (is_forest_) return std::make_unique<ForestSearch>(shape_, pair_scores());
+    if (method_ == GraphMethod::cut) return std::make_unique<GraphCutSearch>(shape_, pair_scores());
     if (is_few_) return std::make_unique<EnumerationSearch>(shape_, pair_scores());
     return std::make_unique<TreeReweightedSearch>(shape_, pair_scores(), inference_.passes);
 }

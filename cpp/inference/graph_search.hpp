@@ -34,6 +34,8 @@ class GraphSearch {
 
     // The best labelling at the scores as they are; throws std::invalid_argument where the method cannot serve them.
     Found best(int32_t* labels);
+    // The same in little time: TRW-S makes few passes.
+    Found good(int32_t* labels);
     // The labelling with the highest loss · (1 + score − score of the truth), losses being those of the labels of each node; the truth
     // where none is above 0. By enumeration, whatever the method; throws where there are too many labellings.
     void best_product(const double* losses, const int32_t* truth, int32_t* labels);
@@ -47,7 +49,7 @@ class GraphSearch {
     GraphMethod method_for_pairs() const;
     bool likes_agreement() const;
     Found by_cut(int32_t* labels);
-    Found by_passes(int32_t* labels);
+    Found by_passes(const TreeReweightedOptions& options, int32_t* labels);
     Found by_expansion(int32_t* labels);
 
     std::vector<int64_t> label_offsets_;

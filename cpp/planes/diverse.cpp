@@ -7,7 +7,7 @@
 namespace maxmargin {
 
 std::vector<std::vector<int32_t>> diverse_outputs(const Structure& structure, int64_t example, PartScores<double> scores, Search kind,
-                                                  std::span<const double> strengths) {
+                                                  std::span<const double> strengths, bool are_rough) {
     const std::vector<double> given(scores.node, scores.node + structure.rows(example).length() * scores.stride);
     std::vector<double> lowered = given;
     SearchMemory<double> memory;
@@ -19,6 +19,7 @@ std::vector<std::vector<int32_t>> diverse_outputs(const Structure& structure, in
         std::vector<int32_t>& code = codes.emplace_back(structure.code_length(example));
         structure.search(example, scores, kind, memory, code.data());
         scores.same_table = true;
+        scores.is_rough = are_rough;
         if (m == strengths.size()) break;
         for (size_t t = 0; t < code.size(); ++t) {
             const auto place = static_cast<int64_t>(t);

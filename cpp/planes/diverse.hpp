@@ -15,8 +15,9 @@
 
 namespace maxmargin {
 
-// strengths.size() + 1 outputs in the order they are found, for a structure that has_places. The scores are afterwards what they were.
+// strengths.size() + 1 outputs in the order they are found, for a structure that has_places; the first is the best one, and the others
+// may be rough. The scores are afterwards what they were.
 std::vector<std::vector<int32_t>> diverse_outputs(const Structure& structure, int64_t example, PartScores<double> scores, Search kind,
-                                                  std::span<const double> strengths);
+                                                  std::span<const double> strengths, bool are_rough = false);
 
 }  // namespace maxmargin

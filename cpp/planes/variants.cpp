@@ -55,7 +55,8 @@ class VariantSearch {
     // The outputs of an example, one after the other; fewer where there are no more.
     const std::vector<std::vector<int32_t>>& find(int64_t example, PartScores<double> scores, std::vector<double>& node) {
         switch (options_.source) {
-            case VariantSource::diverse: codes_ = diverse_outputs(structure_, example, scores, Search::margin, options_.strengths); break;
+            // Any output makes a valid cut: the bound is that of the first.
+            case VariantSource::diverse: codes_ = diverse_outputs(structure_, example, scores, Search::margin, options_.strengths, true); break;
             case VariantSource::m_best: find_best(example, scores, node); break;
             case VariantSource::random: find_random(example, scores); break;
         }

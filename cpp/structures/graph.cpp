@@ -116,19 +116,22 @@ void Graph::search_any(int64_t example, PartScores<Scalar> scores, Search kind, 
     GraphSearch& search = scored(example, scores, kind);
     Found found;
     try {
-        found = search.best(code);
+        found = scores.is_rough ? search.good(code) : search.best(code);
     } catch (const std::invalid_argument& error) {
         throw std::invalid_argument("graph " + std::to_string(example) + ": " + error.what());
     }
+    if (kind == Search::margin) {
+        // Ties with the truth go to the truth: a plane of value 0 is worth nothing.
+        const int32_t* truth = data_.truth + nodes(example).begin;
+        const double of_truth = search.score(truth);
+        if (of_truth >= found.score) {
+            std::copy_n(truth, code_length(example), code);
+            found.score = of_truth;
+        }
+    }
+    if (scores.is_rough) return;
     shortfalls_[example] = found.is_exact ? 0.0 : found.bound - found.score;
     if (!found.is_exact) ++n_open_;
-    if (kind == Search::plain) return;
-    // Ties with the truth go to the truth: a plane of value 0 is worth nothing.
-    const int32_t* truth = data_.truth + nodes(example).begin;
-    const double of_truth = search.score(truth);
-    if (of_truth < found.score) return;
-    std::copy_n(truth, code_length(example), code);
-    if (!found.is_exact) shortfalls_[example] = found.bound - of_truth;
 }
 
 bool Graph::is_truth(int64_t example, const int32_t* code) const {

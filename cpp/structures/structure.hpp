@@ -21,6 +21,7 @@ struct PartScores {
     int stride;
     const Scalar* table;  // as laid out by Structure::prepare
     bool same_table = false;  // as at the last search of this example: what was made of it may still serve
+    bool is_rough = false;    // a good output is enough: a search that takes long is cut short, and nothing is noted of it
 };
 
 // Node scores along a line.

@@ -8,7 +8,7 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin.problem import FloatArray, InexactOracleWarning, IntArray, LinearProblem
-from maxmargin.weights import DenseWeights
+from maxmargin.weights import Cuts, DenseWeights
 
 # Methods that never leave anything open; "auto" may come to TRW-S.
 EXACT_METHODS = frozenset({"forest", "cut", "enumeration"})
@@ -37,24 +37,67 @@ class GraphProblem(LinearProblem):
         self.is_small = False
         self.can_be_inexact = inference not in EXACT_METHODS
         self._graph = graph
+        self._searched_at: FloatArray | None = None  # w of the last searches of all graphs, where they were at the same
         self.bounds_misses = inference != "expansion"
 
-    def has_missed(self) -> bool:
-        """Return whether a search since the last call did not close."""
-        return self.can_be_inexact and self._graph.take_open() > 0
+    def bounded_primal(self, primal: float, weights: DenseWeights, C: float, *, squared: bool) -> float:
+        """Return the primal with what searches since the last call left open, without a pass of its own where that is known."""
+        if not self.can_be_inexact or self._graph.take_open() == 0:
+            return primal
+        if squared or self._searched_at is None or not np.array_equal(self._searched_at, weights.exact):
+            return self.primal(weights, C, squared=squared)
+        # H ≤ value + shortfall, and the primal has Σ s max(0, value).
+        shortfalls = self._shortfalls(np.zeros(self.n_examples))
+        return primal + C * float(shortfalls.sum() if self.sample_weight is None else self.sample_weight @ shortfalls)
+
+    def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
+        self._searched_at = None
+        found = super()._search(ids, weights, precise)
+        self._note_searches(weights if len(ids) == self.n_examples else None)
+        return found
+
+    def oracle(
+        self, weights: DenseWeights, *, precise: bool, plain: bool = False, k_best: int | None = None
+    ) -> _core.Oracle:
+        """Return the search in threads; w moves between its calls."""
+        self._searched_at = None
+        return super().oracle(weights, precise=precise, plain=plain, k_best=k_best)
+
+    def separate_into(self, cuts: Cuts, weights: DenseWeights, *, precise: bool) -> None:
+        """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
+        self._searched_at = None
+        super().separate_into(cuts, weights, precise=precise)
+        self._note_searches(weights)
+
+    def variants(
+        self, weights: DenseWeights, source: str, strengths: FloatArray, seed: int
+    ) -> tuple[list[_core.PlaneBatch], FloatArray, float]:
+        """Return the planes of several outputs of each graph; those after the best one may be found in a hurry."""
+        self._searched_at = None
+        found = super().variants(weights, source, strengths, seed)
+        # The search for the M best has bounds of its own.
+        self._note_searches(weights if source != "m-best" else None)
+        return found
+
+    def _note_searches(self, weights: DenseWeights | None) -> None:
+        self._searched_at = weights.exact.copy() if weights is not None and self.can_be_inexact else None
 
     def slacks(self, weights: DenseWeights, ids: IntArray | None = None) -> FloatArray:
         """Return bounds of H_i(w) from above, by one pass: the values themselves where searches are exact."""
         values = super().slacks(weights, ids)
         if not self.can_be_inexact:
             return values
+        return np.asarray(values + self._shortfalls(values, ids))
+
+    def _shortfalls(self, values: FloatArray, ids: IntArray | None = None) -> FloatArray:
+        """Return how much the last searches may have missed, and report it where that is not small against values."""
         shortfalls = self._graph.shortfalls()
         if ids is not None:
             shortfalls = np.where(np.isin(self.all_ids, ids), shortfalls, 0.0)
         is_open = ~(shortfalls <= _CLOSED * (1.0 + np.abs(values)))
         if np.any(is_open):
             self.report_inexact(int(np.argmax(is_open)))
-        return np.asarray(values + np.nan_to_num(shortfalls))
+        return np.nan_to_num(shortfalls)
 
     def report_inexact(self, example: int) -> None:
         """Note that a search of this graph is not known to be exact; warn the first time."""

@@ -122,9 +122,9 @@ class Problem(ABC):
     # A search written in Python takes some hundred microseconds at least.
     _ROWS_PER_SEARCH = 500.0
 
-    def has_missed(self) -> bool:
-        """Return whether a search since the last call may have missed the best output, by what :meth:`slacks` makes up for."""
-        return False
+    def bounded_primal(self, primal: float, weights: DenseWeights, C: float, *, squared: bool) -> float:
+        """Return the primal at ``weights`` with what the searches behind it may have missed: what :meth:`slacks` counts."""
+        return primal
 
     @property
     def kept_columns(self) -> float:
@@ -305,6 +305,16 @@ class LinearProblem(Problem):
             return _core.KBestOracle(self.space, weights.exact, k_best)
         rounded = None if precise or self.always_precise else weights.rounded
         return _core.LinearOracle(self.space, weights.exact, rounded, plain, self.n_jobs)
+
+    def variants(
+        self, weights: DenseWeights, source: str, strengths: FloatArray, seed: int
+    ) -> tuple[list[_core.PlaneBatch], FloatArray, float]:
+        """Return the planes of several outputs of each example, the best ones first, and how much one differs from the next.
+
+        The latter as the weight of the places that differ, over all examples, and the most it can be.
+        """
+        self.oracle_calls += self.n_examples * (len(strengths) + 1)
+        return self.space.variants(weights.exact, source, strengths, seed, self.n_jobs)
 
     def separate_into(self, cuts: Cuts, weights: DenseWeights, *, precise: bool) -> None:
         """Make the cut of all examples' most violated planes the pending one of ``cuts``."""

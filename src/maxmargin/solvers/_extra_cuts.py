@@ -104,10 +104,9 @@ class ExtraCuts:
         problem, n, wanted = self._problem, self._n_extra, self._share * self._fade
         self._used = np.full(n, wanted) if self._source == "random" else self._strengths[:n].copy()
         with model.watch("extra"):
-            self._found, diversity, most = problem.space.variants(
-                weights.exact, self._source, self._used, int(self._rng.integers(2**62)), problem.n_jobs
+            self._found, diversity, most = problem.variants(
+                weights, self._source, self._used, int(self._rng.integers(2**62))
             )
-        problem.count_calls(problem.n_examples * (n + 1))
         self._shares = diversity / most if most > 0.0 else np.zeros(n)
         if self._source == "diverse":
             self._strengths[:n] = steered(self._strengths[:n], wanted, self._shares)

@@ -340,9 +340,11 @@ def run(
     try:
         for iterate in solver.resume(task) if resumes else solver.iterate(task, planes):
             iterate.is_precise = iterate.is_precise or problem.always_precise
-            if iterate.primal is not None and iterate.weights is not None and problem.has_missed():
+            if iterate.primal is not None and iterate.weights is not None:
                 # The values that searches found may be too low; the primal that counts their bounds is not.
-                iterate.primal = problem.primal(iterate.weights, task.C, squared=task.loss == "squared_hinge")
+                iterate.primal = problem.bounded_primal(
+                    iterate.primal, iterate.weights, task.C, squared=task.loss == "squared_hinge"
+                )
             best.update(iterate)
             stall.look_at(best.gap, iterate)
             seconds = time.perf_counter() - start
