@@ -57,6 +57,8 @@ def test_a_start_from_a_sample_has_its_dual_value(kind, weighted, monkeypatch):
     # The first QP has the one cut, and its value is that of the sample's at least.
     assert started.history[1]["dual"] >= larger * (1.0 - 1e-6) > 0.0
     assert plain.history[0]["dual"] == 0.0
+    assert [record["sampled_examples"] for record in started.history[:2]] == [0, 600]
+    assert all(record["sampled_examples"] == 0 for record in plain.history)
     for one, other in ((plain, started), (started, plain)):
         assert one.certificate.converged
         assert one.certificate.dual <= other.certificate.primal * (1.0 + 1e-6)

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+void bind_interrupts(nanobind::module_& module);
 void bind_qp(nanobind::module_& module);
 void bind_files(nanobind::module_& module);
 void bind_structures(nanobind::module_& module);

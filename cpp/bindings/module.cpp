@@ -2,6 +2,7 @@
 
 NB_MODULE(_core, module) {
     module.doc() = "The compiled core of maxmargin. Private: use the package's public names.";
+    bind_interrupts(module);
     bind_qp(module);
     bind_files(module);
     bind_structures(module);

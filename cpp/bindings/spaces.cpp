@@ -321,13 +321,6 @@ void bind_spaces(nb::module_& m) {
             return padded_labels(n_labels);
         },
         arg("n_labels"));
-    nb::register_exception_translator([](const std::exception_ptr& p, void*) {
-        try {
-            std::rethrow_exception(p);
-        } catch (const Interrupted&) {
-            if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
-        }
-    });
     bind_batches(m);
 
     nb::class_<PlaneSpace> space(m, "PlaneSpace");

@@ -20,9 +20,10 @@ constexpr auto poll_interval = std::chrono::milliseconds(50);
 struct Duty {
     const std::atomic<bool>* stop = nullptr;
     const std::function<bool()>* poll = nullptr;  // the calling thread only
-    Clock::time_point last_poll;
 };
 thread_local Duty duty;
+// By this thread, in whichever call: long work may be made of many short ones.
+thread_local Clock::time_point last_poll;
 
 }  // namespace
 
@@ -30,8 +31,8 @@ void heartbeat() {
     if (duty.stop && duty.stop->load(std::memory_order_relaxed)) throw Interrupted();
     if (!duty.poll || !*duty.poll) return;
     const auto now = Clock::now();
-    if (now - duty.last_poll < poll_interval) return;
-    duty.last_poll = now;
+    if (now - last_poll < poll_interval) return;
+    last_poll = now;
     if ((*duty.poll)()) throw Interrupted();
 }
 
@@ -45,7 +46,7 @@ void for_each_chunk(int64_t n_chunks, const Workers& workers, const std::functio
 
     const auto run = [&](int thread) {
         const Duty outer = duty;
-        duty = {&stop, thread == 0 ? &workers.poll : nullptr, Clock::now()};
+        duty = {&stop, thread == 0 ? &workers.poll : nullptr};
         while (!stop.load(std::memory_order_relaxed)) {
             const int64_t chunk = next.fetch_add(1);
             if (chunk >= n_chunks) break;

@@ -9,6 +9,16 @@ import numpy
 from numpy.typing import NDArray
 
 
+class OutOfTime(Exception):
+    """Long work was broken off at a Deadline."""
+
+class Deadline:
+    def __init__(self, seconds: float | None) -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: object, traceback: object, /) -> None: ...
+
 class QPResult:
     """What one solve of a BudgetQP reached."""
 

@@ -33,23 +33,27 @@ class _Run(Protocol):
         """Yield one iterate per QP."""
 
 
-def add_sample_cut(task: Task, model: CutModel, run: _Run) -> None:
-    """Solve for a sample of the examples by ``run`` and make its dual point the model's first cut, unless there are few."""
+def add_sample_cut(task: Task, model: CutModel, run: _Run) -> int:
+    """Solve for a sample of the examples by ``run`` and make its dual point the model's first cut, unless there are few.
+
+    Returns how many examples it has.
+    """
     problem = task.problem
     if problem.n_examples < _FEWEST or task.is_over:
-        return
+        return 0
     n_sampled = int(_SHARE * problem.n_examples)
     examples = np.sort(task.rng.choice(problem.n_examples, n_sampled, replace=False)).astype(np.int64)
     part = problem.part(examples)
     if part is None:
-        return
+        return 0
     part.problem.prepare(task.C, _GAP)
     _solve(Task(part.problem, task.C, task.loss, _GAP, task.rng, task.deadline), run)
     found = run.model
     if found.size == 0:
-        return
+        return 0
     model.cuts.load((found.dual + 0.5 * found.norm2) / task.C, part.extend(found.weights) / task.C)
     model.keep_pending()
+    return n_sampled
 
 
 def _solve(task: Task, run: _Run) -> None:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from maxmargin import _core
 from maxmargin._parameters import is_number
 from maxmargin.problem import Problem
 from maxmargin.result import Certificate, Solution
@@ -192,6 +193,9 @@ class PrecisionLost(Exception):
 # Below this relative gap the float32 search could hide a difference that matters.
 _PRECISE_BELOW = 1e-4
 
+# A step of a solver ends training at max_time when it is over; one that would take so much longer is broken off.
+_OVERTIME, _LEAST_OVERTIME = 0.1, 1.0
+
 # Endings that mean more than their text.
 _RULE_MET = "the stopping rule was met"
 INTERRUPTED = "training was interrupted"
@@ -280,7 +284,7 @@ class _Best:
 
     def certificate(self, problem: Problem, message: str) -> Certificate:
         return Certificate(
-            primal=float(self.primal) if self.has_primal and not (self.is_taken and np.isinf(self.primal)) else None,
+            primal=float(self.primal) if self.has_primal and np.isfinite(self.primal) else None,
             dual=float(self.dual) if np.isfinite(self.dual) else None,
             oracle_calls=problem.oracle_calls,
             exact=problem.is_exact and self.is_precise,
@@ -337,49 +341,54 @@ def run(
     history: list[Record] = []
     stall = _Stall()
     message = ""
+    ends = _core.Deadline(None if max_time is None else max_time + max(_OVERTIME * max_time, _LEAST_OVERTIME))
     try:
-        for iterate in solver.resume(task) if resumes else solver.iterate(task, planes):
-            iterate.is_precise = iterate.is_precise or problem.always_precise
-            if iterate.primal is not None and iterate.weights is not None:
-                # The values that searches found may be too low; the primal that counts their bounds is not.
-                iterate.primal = problem.bounded_primal(
-                    iterate.primal, iterate.weights, task.C, squared=task.loss == "squared_hinge"
-                )
-            best.update(iterate)
-            stall.look_at(best.gap, iterate)
-            seconds = time.perf_counter() - start
-            history.append(best.record(iterate, len(history) + 1, seconds, problem.oracle_calls))
-            if verbose > 1 or (verbose == 1 and (iterate.primal is not None or not solver.has_dual)):
-                _report(solver.name, history[-1])
-            if callback is not None and callback(history[-1]):
-                message = "the callback asked for an end"
-                break
-            if best.is_within(_PRECISE_BELOW):
-                solver.demand_precision()
-            if best.meets_rule(iterate, solver, task):
-                if solver.has_dual:
-                    best.verify(task)
-                if best.meets_rule(iterate, solver, task):
-                    message = _RULE_MET
+        with ends:
+            for iterate in solver.resume(task) if resumes else solver.iterate(task, planes):
+                iterate.is_precise = iterate.is_precise or problem.always_precise
+                if iterate.primal is not None and iterate.weights is not None:
+                    # The values that searches found may be too low; the primal that counts their bounds is not.
+                    iterate.primal = problem.bounded_primal(
+                        iterate.primal, iterate.weights, task.C, squared=task.loss == "squared_hinge"
+                    )
+                best.update(iterate)
+                stall.look_at(best.gap, iterate)
+                seconds = time.perf_counter() - start
+                history.append(best.record(iterate, len(history) + 1, seconds, problem.oracle_calls))
+                if verbose > 1 or (verbose == 1 and (iterate.primal is not None or not solver.has_dual)):
+                    _report(solver.name, history[-1])
+                if callback is not None and _is_end(callback, history[-1]):
+                    message = "the callback asked for an end"
                     break
-                solver.demand_precision()
-            if stall.is_long and problem.bounds_misses and not problem.is_exact:
-                message = "the gap no longer closes, for what searches leave open"
-                break
-            if max_iter is not None and len(history) >= max_iter:
-                message = f"max_iter={max_iter} was reached"
-                break
-            if max_time is not None and seconds >= max_time:
-                message = f"max_time={max_time:g} s was reached"
-                break
-        best.take(solver.result())
-        best.raise_dual(solver.final_dual(task))
-        if message != _RULE_MET and history and solver.has_dual:
-            # Training was cut short: its last point is better than those before it, more often than not.
-            best.look_at(iterate, task)
-        best.settle(solver.primal_estimate(task), task)
+                if best.is_within(_PRECISE_BELOW):
+                    solver.demand_precision()
+                if best.meets_rule(iterate, solver, task):
+                    if solver.has_dual:
+                        best.verify(task)
+                    if best.meets_rule(iterate, solver, task):
+                        message = _RULE_MET
+                        break
+                    solver.demand_precision()
+                if stall.is_long and problem.bounds_misses and not problem.is_exact:
+                    message = "the gap no longer closes, for what searches leave open"
+                    break
+                if max_iter is not None and len(history) >= max_iter:
+                    message = f"max_iter={max_iter} was reached"
+                    break
+                if max_time is not None and seconds >= max_time:
+                    message = _time_is_up(max_time)
+                    break
+            best.take(solver.result())
+            best.raise_dual(solver.final_dual(task))
+            if message != _RULE_MET and history and solver.has_dual:
+                # Training was cut short: its last point is better than those before it, more often than not.
+                best.look_at(iterate, task)
+            best.settle(solver.primal_estimate(task), task)
     except KeyboardInterrupt:
         message = INTERRUPTED
+        best.take(solver.result())
+    except _core.OutOfTime:
+        message = message or _time_is_up(max_time)
         best.take(solver.result())
     if message != INTERRUPTED and best.is_distorted(solver, task):
         raise PrecisionLost
@@ -391,9 +400,8 @@ def run(
     _check_bounds(certificate, problem)
     if not certificate.converged:
         gap = certificate.relative_gap
-        distance = (
-            f"solver '{solver.name}' has no duality gap" if gap is None else f"the relative duality gap is {gap:.3g}"
-        )
+        unknown = "no bounds were found yet" if solver.has_dual else f"solver '{solver.name}' has no duality gap"
+        distance = unknown if gap is None else f"the relative duality gap is {gap:.3g}"
         warnings.warn(
             f"{message}; {distance}, tol is {task.tol:g}.",
             _convergence_warning(must_be_quick=message == INTERRUPTED),
@@ -401,6 +409,16 @@ def run(
         )
     kept = solver.planes() if keep_planes else None
     return Solution(best.weights.vector, certificate, history, solver.name, kept, problem.expansion(best.weights))
+
+
+def _time_is_up(max_time: float | None) -> str:
+    return f"max_time={max_time:g} s was reached"
+
+
+def _is_end(callback: Callable[[Record], object], record: Record) -> bool:
+    """Return whether the callback asks for an end; what it does itself has no deadline."""
+    with _core.Deadline(None):
+        return bool(callback(record))
 
 
 def _convergence_warning(*, must_be_quick: bool) -> type[Warning]:

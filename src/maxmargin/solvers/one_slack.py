@@ -120,6 +120,7 @@ class OneSlack(Solver):
     _model: CutModel | None = None
     _separator: Separator | None = None
     _extra: ExtraCuts | None = None
+    _n_sampled = 0  # examples whose solution the run started from
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per QP; see the module's text."""
@@ -132,7 +133,7 @@ class OneSlack(Solver):
             raise ValueError("solver_options: refresh below 1 works on cached planes, without stabilization.")
         separator = Separator(problem, cache_size, self.option["refresh"], watch)
         stabilized = self._line_search(task, model, separator)
-        self._model, self._separator = model, separator
+        self._model, self._separator, self._n_sampled = model, separator, 0
         self._extra = ExtraCuts(task, self.option) if self.option["cuts_per_iteration"] > 1 else None
         violation = best_primal = np.inf
         n_in_vain = 0
@@ -153,7 +154,7 @@ class OneSlack(Solver):
             yield self._finish(
                 Iterate(model.weights, C * max(model.cuts.pending_loss, 0.0), self.precise, 0.0), task, False, 0.0
             )
-            add_sample_cut(task, model, OneSlack({"stabilization": self.option["stabilization"]}))
+            self._n_sampled = add_sample_cut(task, model, OneSlack({"stabilization": self.option["stabilization"]}))
         if model.size:
             model.solve(0.0)
             if stabilized:
@@ -218,6 +219,7 @@ class OneSlack(Solver):
                 step.wanted_gap = wanted
         step.details = {
             "planes": self._separator.n_planes,
+            "sampled_examples": self._n_sampled,
             "cuts": model.size,
             "cuts_active": model.n_active,
             "cuts_added": model.n_added,

@@ -1,0 +1,105 @@
+"""max_time within an iteration: long work is broken off, and what was known before it is returned."""
+
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import maxmargin as mm
+from maxmargin import _core
+from maxmargin.solvers import base
+from maxmargin.weights import DenseWeights
+
+pytestmark = pytest.mark.core
+
+
+@pytest.fixture
+def no_overtime(monkeypatch):
+    monkeypatch.setattr(base, "_OVERTIME", 0.0)
+    monkeypatch.setattr(base, "_LEAST_OVERTIME", 0.0)
+
+
+def long_chains():
+    """Sequences that take some tenths of a second to search."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(2_000, 4)) for _ in range(300)]
+    return mm.models.Chain(24), X, [rng.integers(24, size=len(x)) for x in X]
+
+
+def weights_of(w):
+    weights = DenseWeights(len(w))
+    weights.become(w)
+    return weights
+
+
+CHAINS = long_chains()
+SOLVERS = ["block-dual", "one-slack", "n-slack", "line-search", "sdm", "bcfw"]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_long_iterations_are_broken_off(solver, no_overtime):
+    model, X, Y = CHAINS
+    limit = 0.4
+    start = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0.4 s was reached"):
+        solution = mm.train(model, X, Y, 1.0, solver=solver, tol=0.0, max_time=limit)
+    # Polls come every 50 ms of work; the rest is what a loaded machine may take.
+    assert time.perf_counter() - start < 5.0
+    certificate = solution.certificate
+    assert not certificate.converged
+    assert np.all(np.isfinite(solution.w))
+    if certificate.primal is None:
+        assert not np.any(solution.w)
+    elif certificate.dual is not None:
+        assert certificate.dual <= certificate.primal
+        exact = model.bind(X, Y).primal(weights_of(solution.w), 1.0, squared=False)
+        assert certificate.primal == pytest.approx(exact, rel=1e-5)
+
+
+def test_the_first_cut_of_a_kernel_is_broken_off(no_overtime):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40_000, 40)).astype(np.float32)
+    y = np.where(X[:, 0] * X[:, 1] > 0.0, 1, -1)
+    svm = mm.BinarySVM(1.0, kernel="rbf", gamma=0.02, fit_intercept=False, solver="one-slack", max_time=0.1)
+    start = time.process_time()
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0.1 s was reached; the relative duality gap is 1,"):
+        svm.fit(X, y)
+    # All pairs of rows would take five seconds at least.
+    assert time.process_time() - start < 3.5
+    assert (svm.certificate_.primal, svm.certificate_.dual) == (40_000.0, 0.0)
+    assert len(svm.predict(X[:5])) == 5
+
+
+def long_work():
+    model, X, Y = CHAINS
+    model.bind(X, Y).slacks(weights_of(np.ones(4 * 24 + 24 * 24)))
+
+
+def test_a_callback_has_no_deadline(no_overtime):
+    model, X, Y = CHAINS
+    n_calls = 0
+
+    def callback(record):
+        nonlocal n_calls
+        while time.perf_counter() - start < 0.5:
+            long_work()
+        n_calls += 1
+
+    start = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0.2 s was reached"):
+        mm.train(model, X[:3], Y[:3], 1.0, solver="one-slack", tol=0.0, max_time=0.2, callback=callback)
+    assert n_calls > 0
+
+
+def test_deadlines_nest():
+    with _core.Deadline(0.0):
+        with _core.Deadline(None):
+            long_work()
+        with _core.Deadline(1e300):
+            long_work()
+        with pytest.raises(_core.OutOfTime):
+            long_work()
+    long_work()
+    with pytest.raises(ValueError, match="seconds is NaN"):
+        _core.Deadline(float("nan"))
