@@ -21,8 +21,8 @@ class Certificate:
     Attributes
     ----------
     primal : float or None
-        The objective at the returned weights; None for solvers that minimise none (``perceptron``, ``mira``) and after
-        ``partial_fit``, which evaluates none.
+        The objective at the returned weights; None for solvers that minimise none (``perceptron``, ``mira``), after
+        ``partial_fit``, which evaluates none, and where training ended before the first evaluation.
     dual : float or None
         A lower bound of the optimum; None for solvers without a dual.
     oracle_calls : int
