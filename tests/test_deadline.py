@@ -57,6 +57,39 @@ def test_long_iterations_are_broken_off(solver, no_overtime):
         assert certificate.primal == pytest.approx(exact, rel=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:max_time")
+@pytest.mark.parametrize("limit", [0.02, 0.1, 0.2, 0.4])
+def test_a_path_goes_on_after_a_run_that_was_broken_off(limit, no_overtime):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12_000, 150))
+    y = np.argmax(X @ rng.normal(size=(150, 12)) + 5.0 * rng.normal(size=(12_000, 12)), axis=1)
+    model, Cs = mm.models.Multiclass(12), [1e-3, 1e-2]
+    whole = [mm.train(model, X, y, C, tol=1e-2, solver="block-dual").certificate for C in Cs]
+    for point, best in zip(mm.path(model, X, y, Cs, tol=1e-2, solver="block-dual", max_time=limit), whole, strict=True):
+        assert point.certificate.dual is None or point.certificate.dual <= best.primal
+        assert point.certificate.primal is None or point.certificate.primal >= best.dual
+
+
+def test_a_rule_that_is_met_too_late_is_not_met(monkeypatch, no_overtime):
+    def late(self, task):
+        raise _core.OutOfTime
+
+    monkeypatch.setattr(base.Solver, "final_dual", late)
+    model, X, Y = CHAINS
+    with pytest.warns(ConvergenceWarning, match=r"max_time=100 s was reached"):
+        found = mm.train(model, X[:2], Y[:2], 1e-4, tol=0.5, max_time=100.0).certificate
+    assert not found.converged
+    assert found.dual <= found.primal
+
+
+def test_nothing_known_is_not_exact(no_overtime):
+    model, X, Y = CHAINS
+    with pytest.warns(ConvergenceWarning, match=r"max_time=1e-09 s was reached; no bounds were found yet"):
+        found = mm.train(model, X, Y, 1.0, max_time=1e-9).certificate
+    assert found.primal is None
+    assert not found.exact
+
+
 def test_the_first_cut_of_a_kernel_is_broken_off(no_overtime):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 40)).astype(np.float32)
@@ -101,5 +134,8 @@ def test_deadlines_nest():
         with pytest.raises(_core.OutOfTime):
             long_work()
     long_work()
+    deadline = _core.Deadline(1.0)
+    with deadline, pytest.raises(ValueError, match="entered already"), deadline:
+        pass
     with pytest.raises(ValueError, match="seconds is NaN"):
         _core.Deadline(float("nan"))

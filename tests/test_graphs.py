@@ -215,6 +215,24 @@ def test_bounds_of_open_searches_take_no_pass_of_their_own(options):
     assert (calls == searches).all()
 
 
+def test_bounds_of_open_searches_count_once():
+    model = open_problem()
+    native = model.native(inference="trws", max_passes=1)
+    bound = native.bind(model.graphs, model.labels)
+    weights = bound.zero_weights()
+    weights.exact[:] = np.random.default_rng(0).normal(size=bound.n_weights)
+    with pytest.warns(InexactOracleWarning):
+        primal = bound.primal(weights, 1.0, squared=False)
+    assert bound.bounded_primal(primal, weights, 1.0, squared=False) == primal
+    # A pass that was found open is counted once, and only if it is the one that was asked about.
+    batch = bound.separate(bound.all_ids, weights, precise=True)
+    values = batch.losses() - bound.space.dots(batch, weights.exact)
+    found = 0.5 * weights.norm2() + values.sum()
+    counted = bound.bounded_primal(found, weights, 1.0, squared=False)
+    assert counted > found
+    assert bound.bounded_primal(found, weights, 1.0, squared=False) == found
+
+
 def test_a_search_may_be_given_a_time():
     model = open_problem()
     for limit in (0, -1.0, "soon", np.inf):

@@ -63,6 +63,20 @@ def test_the_m_best_by_cuts_are_those_of_enumeration(kind):
             np.testing.assert_allclose(scores, expected[:n_best], atol=1e-9)
 
 
+@pytest.mark.parametrize(("scale", "offset"), [(1e-18, 0.0), (1e20, 0.0), (1.0, 1e14)])
+def test_the_m_best_by_cuts_at_any_scale(scale, offset):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        graph = random_graph(rng, [2] * 5, random_edges(rng, 5, 6), "attractive", ties=True)
+        graph.unary[:] = scale * graph.unary + offset
+        graph.values *= scale
+        expected = np.sort(graph.all_scores().ravel())[::-1]
+        labels, scores, is_exact = _core.m_best_labellings(*graph.arguments, 32, method="cut")
+        assert is_exact
+        assert len(set(map(tuple, labels.tolist()))) == 32
+        np.testing.assert_allclose(scores, expected, rtol=1e-14, atol=1e-14 * scale)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_tree_reweighted_lists_are_right_where_they_are_called_exact(kind):
     n_exact = 0

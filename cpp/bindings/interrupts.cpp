@@ -23,6 +23,8 @@ class Deadline {
   public:
     explicit Deadline(std::optional<double> seconds) : seconds_(seconds) {}
     void enter() {
+        require(!is_entered_, "this Deadline has been entered already: make another one.");
+        is_entered_ = true;
         before_ = deadline_of_thread;
         deadline_of_thread.reset();
         // Later than any clock goes is never.
@@ -34,6 +36,7 @@ class Deadline {
 
   private:
     std::optional<double> seconds_;
+    bool is_entered_ = false;
     std::optional<Clock::time_point> before_;
 };
 
@@ -48,7 +51,7 @@ bool is_to_end() {
 }
 
 void bind_interrupts(nb::module_& m) {
-    out_of_time = PyErr_NewExceptionWithDoc("maxmargin._core.OutOfTime", "Long work was broken off at a Deadline.", PyExc_Exception, nullptr);
+    out_of_time = PyErr_NewExceptionWithDoc("maxmargin._core.OutOfTime", "Long work was broken off at a Deadline.", PyExc_BaseException, nullptr);
     m.attr("OutOfTime") = nb::handle(out_of_time);
     nb::register_exception_translator([](const std::exception_ptr& p, void*) {
         try {

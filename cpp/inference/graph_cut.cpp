@@ -100,32 +100,43 @@ double GraphCut::score_of(std::span<const int32_t> labels) const {
     return score;
 }
 
-GraphCutSearch::GraphCutSearch(const GraphShape& shape, const PairScores& pairs) : cut_(shape), reach_(shape.n_nodes, 1.0) {
+GraphCutSearch::GraphCutSearch(const GraphShape& shape, const PairScores& pairs) : cut_(shape), pairs_(pairs), reach_(shape.n_nodes, 0.0) {
     cut_.set_pair_scores(pairs);
     for (int64_t e = 0; e < shape.n_edges; ++e) {
-        double range = 2.0 * std::abs(pairs.is_potts() ? pairs.values[e] : 0.0);
+        double range = std::abs(pairs.is_potts() ? pairs.values[e] : 0.0);
         if (!pairs.is_potts()) {
             const double* table = pairs.values + pairs.offsets[e];
             const auto [low, high] = std::minmax_element(table, table + shape.n_labels(shape.first[e]) * shape.n_labels(shape.second[e]));
-            range = 2.0 * (*high - *low);
+            range = *high - *low;
         }
-        reach_[shape.first[e]] += range;
-        reach_[shape.second[e]] += range;
+        // Twice what is needed: rounding is far less.
+        reach_[shape.first[e]] += 2.0 * range;
+        reach_[shape.second[e]] += 2.0 * range;
     }
 }
 
 Found GraphCutSearch::best(const double* unary, int32_t* labels) {
     const GraphShape& shape = cut_.shape();
+    constexpr double forbidden = -std::numeric_limits<double>::infinity();
     softened_.assign(unary, unary + shape.label_offsets[shape.n_nodes]);
+    // No less than what any node gained so far, or it would be lost in the rounding of the flow that is kept.
+    for (int64_t i = 0; i < shape.n_nodes; ++i)
+        if (const double* of_node = unary + shape.label_offsets[i]; shape.n_labels(i) == 2 && std::min(of_node[0], of_node[1]) > forbidden)
+            largest_gain_ = std::max(largest_gain_, std::abs(of_node[1] - of_node[0]));
     for (int64_t i = 0; i < shape.n_nodes; ++i) {
         if (shape.n_labels(i) < 2) continue;
         double* of_node = softened_.data() + shape.label_offsets[i];
+        const double reach = std::max(reach_[i], largest_gain_);
         for (int label = 0; label < 2; ++label)
-            if (of_node[label] == -std::numeric_limits<double>::infinity()) of_node[label] = of_node[1 - label] - reach_[i];
+            if (of_node[label] == forbidden) {
+                of_node[label] = reach > 0.0 ? -reach : -1.0;
+                of_node[1 - label] = 0.0;
+            }
     }
     cut_.set_unary_scores(softened_);
-    const double score = cut_.solve({labels, static_cast<size_t>(shape.n_nodes)});
-    return {score, score, true};
+    cut_.solve({labels, static_cast<size_t>(shape.n_nodes)});
+    const double score = total_score(shape, unary, pairs_, labels);
+    return {score, score, score > forbidden};
 }
 
 }  // namespace maxmargin

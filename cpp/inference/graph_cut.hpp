@@ -62,7 +62,8 @@ class GraphCut {
     std::vector<double> gain_;       // … and in all
 };
 
-// For searches with changing unary scores. A forbidden label scores less than the other by more than the node's edges can make up for.
+// For searches with changing unary scores. A node that has a forbidden label gains by the other one more than its edges can make up for,
+// whatever that one scores.
 class GraphCutSearch final : public LabellingSearch {
   public:
     GraphCutSearch(const GraphShape& shape, const PairScores& pairs);
@@ -70,7 +71,9 @@ class GraphCutSearch final : public LabellingSearch {
 
   private:
     GraphCut cut_;
+    PairScores pairs_;
     std::vector<double> reach_;  // of each node's edges
+    double largest_gain_ = 0.0;  // of one label over the other, in all searches
     std::vector<double> softened_;
 };
 

@@ -130,7 +130,7 @@ void Graph::search_any(int64_t example, PartScores<Scalar> scores, Search kind, 
         }
     }
     if (scores.is_rough) return;
-    shortfalls_[example] = found.is_exact ? 0.0 : found.bound - found.score;
+    shortfalls_[example] = found.is_exact ? 0.0 : found.bound <= found.score ? 0.0 : found.bound - found.score;
     if (!found.is_exact) ++n_open_;
 }
 

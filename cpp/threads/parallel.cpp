@@ -52,7 +52,8 @@ void for_each_chunk(int64_t n_chunks, const Workers& workers, const std::functio
             if (chunk >= n_chunks) break;
             try {
                 work(chunk, thread);
-                heartbeat();
+                // What is done is not thrown away.
+                if (next.load(std::memory_order_relaxed) < n_chunks) heartbeat();
             } catch (...) {
                 const std::lock_guard guard(failure_lock);
                 if (!failure) failure = std::current_exception();

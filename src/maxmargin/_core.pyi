@@ -9,7 +9,7 @@ import numpy
 from numpy.typing import NDArray
 
 
-class OutOfTime(Exception):
+class OutOfTime(BaseException):
     """Long work was broken off at a Deadline."""
 
 class Deadline:

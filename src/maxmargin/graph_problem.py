@@ -37,57 +37,66 @@ class GraphProblem(LinearProblem):
         self.is_small = False
         self.can_be_inexact = inference not in EXACT_METHODS
         self._graph = graph
-        self._searched_at: FloatArray | None = None  # w of the last searches of all graphs, where they were at the same
+        # Passes since shortfalls were counted last, and w where there was but one, over all graphs: they are its own.
+        self._n_passes = 0
+        self._searched_at: FloatArray | None = None
         self.bounds_misses = inference != "expansion"
 
     def bounded_primal(self, primal: float, weights: DenseWeights, C: float, *, squared: bool) -> float:
         """Return the primal with what searches since the last call left open, without a pass of its own where that is known."""
+        is_known = self._searched_at is not None and np.array_equal(self._searched_at, weights.exact)
+        self._note_counted()
         if not self.can_be_inexact or self._graph.take_open() == 0:
             return primal
-        if squared or self._searched_at is None or not np.array_equal(self._searched_at, weights.exact):
+        if squared or not is_known:
             return self.primal(weights, C, squared=squared)
         # H ≤ value + shortfall, and the primal has Σ s max(0, value).
         shortfalls = self._shortfalls(np.zeros(self.n_examples))
         return primal + C * float(shortfalls.sum() if self.sample_weight is None else self.sample_weight @ shortfalls)
 
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
-        self._searched_at = None
         found = super()._search(ids, weights, precise)
-        self._note_searches(weights if len(ids) == self.n_examples else None)
+        self._note_pass(weights if ids is self.all_ids else None)
         return found
 
     def oracle(
         self, weights: DenseWeights, *, precise: bool, plain: bool = False, k_best: int | None = None
     ) -> _core.Oracle:
         """Return the search in threads; w moves between its calls."""
-        self._searched_at = None
+        self._note_pass(None)
         return super().oracle(weights, precise=precise, plain=plain, k_best=k_best)
 
     def separate_into(self, cuts: Cuts, weights: DenseWeights, *, precise: bool) -> None:
         """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
-        self._searched_at = None
         super().separate_into(cuts, weights, precise=precise)
-        self._note_searches(weights)
+        self._note_pass(weights)
 
     def variants(
         self, weights: DenseWeights, source: str, strengths: FloatArray, seed: int
     ) -> tuple[list[_core.PlaneBatch], FloatArray, float]:
         """Return the planes of several outputs of each graph; those after the best one may be found in a hurry."""
-        self._searched_at = None
         found = super().variants(weights, source, strengths, seed)
         # The search for the M best has bounds of its own.
-        self._note_searches(weights if source != "m-best" else None)
+        self._note_pass(weights if source != "m-best" else None)
         return found
 
-    def _note_searches(self, weights: DenseWeights | None) -> None:
-        self._searched_at = weights.exact.copy() if weights is not None and self.can_be_inexact else None
+    def _note_pass(self, weights: DenseWeights | None) -> None:
+        self._n_passes += 1
+        is_known = weights is not None and self.can_be_inexact and self._n_passes == 1
+        self._searched_at = weights.exact.copy() if weights is not None and is_known else None
+
+    def _note_counted(self) -> None:
+        self._n_passes, self._searched_at = 0, None
 
     def slacks(self, weights: DenseWeights, ids: IntArray | None = None) -> FloatArray:
         """Return bounds of H_i(w) from above, by one pass: the values themselves where searches are exact."""
         values = super().slacks(weights, ids)
         if not self.can_be_inexact:
             return values
-        return np.asarray(values + self._shortfalls(values, ids))
+        counted = values + self._shortfalls(values, ids)
+        self._graph.take_open()
+        self._note_counted()
+        return np.asarray(counted)
 
     def _shortfalls(self, values: FloatArray, ids: IntArray | None = None) -> FloatArray:
         """Return how much the last searches may have missed, and report it where that is not small against values."""

@@ -229,7 +229,8 @@ def solutions_at(
             }
             task = Task(problem, float(C), loss, tol, rng, deadline)
             try:
-                solution = run(chosen, task, planes=content, resumes=k > 0, **parameters)
+                resumes = k > 0 and not chosen.was_broken_off
+                solution = run(chosen, task, planes=content if k == 0 else None, resumes=resumes, **parameters)
             except PrecisionLost:
                 problem.double()
                 problem.prepare(C, tol)

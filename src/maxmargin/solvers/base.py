@@ -181,6 +181,9 @@ class Solver(ABC):
         """Search in double precision from now on."""
         self._precise = True
 
+    # Whether the last run ended in the middle of a step: what it left is no place to resume from.
+    was_broken_off = False
+
 
 # Kernel values in float32 may move bounds by this share of what is asked for, or of what was reached.
 _ERROR_SHARE = 0.3
@@ -230,7 +233,7 @@ class _Best:
 
     def take(self, result: DenseWeights | None) -> None:
         """Become the point that the solver ends with, if it names one; its primal is yet to be evaluated."""
-        if result is not None:
+        if result is not None and not self.is_taken:
             self.weights, self.primal, self.is_precise, self.is_taken = result, np.inf, False, True
 
     def is_within(self, tol: float) -> bool:
@@ -287,7 +290,7 @@ class _Best:
             primal=float(self.primal) if self.has_primal and np.isfinite(self.primal) else None,
             dual=float(self.dual) if np.isfinite(self.dual) else None,
             oracle_calls=problem.oracle_calls,
-            exact=problem.is_exact and self.is_precise,
+            exact=problem.is_exact and self.is_precise and not (self.has_primal and np.isinf(self.primal)),
             converged=message == _RULE_MET,
             message=message,
             oracle_exact=problem.is_exact,
@@ -340,7 +343,7 @@ def run(
     best = _Best(problem.zero_weights(), has_primal=bool(solver.losses))
     history: list[Record] = []
     stall = _Stall()
-    message = ""
+    message, solver.was_broken_off = "", False
     ends = _core.Deadline(None if max_time is None else max_time + max(_OVERTIME * max_time, _LEAST_OVERTIME))
     try:
         with ends:
@@ -388,10 +391,12 @@ def run(
         message = INTERRUPTED
         best.take(solver.result())
     except _core.OutOfTime:
-        message = message or _time_is_up(max_time)
+        message, solver.was_broken_off = _time_is_up(max_time), True
         best.take(solver.result())
     if message != INTERRUPTED and best.is_distorted(solver, task):
-        raise PrecisionLost
+        if not solver.was_broken_off:
+            raise PrecisionLost
+        best.is_precise = False
     certificate = best.certificate(problem, message)
     if history:
         history[-1]["primal"] = certificate.primal
