@@ -70,6 +70,8 @@ _MOST_SHORT_PASSES, _WORTH_SKIPPING = 10, 0.8
 _SLOW_SWEEPS = 0.4
 # What the mean over an iteration's sweeps leaves of the gap at its end.
 _MEAN_LEAVES = 0.7
+# The gap is at most so many times the sum of the blocks' own gaps at the last sweep, as a rule, once most planes are known.
+_SWEPT_LEAVES = 2.0
 _MOST_SWEEPS = 100
 # Planes of an earlier run are solved over, roughly, before the first pass: at most so many times all blocks.
 _WARM_ROUNDS = 20
@@ -152,7 +154,7 @@ class BlockDual(Solver):
     def _rounds(self, blocks: _Blocks) -> Iterator[Iterate]:
         while True:
             # A pass that is likely to be the last is made in double at once, or it would have to be made again.
-            yield blocks.evaluate(precise=self.precise or blocks.is_near_end)
+            yield blocks.evaluate(precise=self.precise or blocks.is_near_end or blocks.seems_solved)
             blocks.visit_found(precise=self.precise)
             blocks.sweep_moving(precise=self.precise)
             blocks.ascend_where_slow()
@@ -222,6 +224,7 @@ class _Blocks(Blocks):
         self._gaps: deque[float] = deque(maxlen=_WATCHED)  # of the iterations since all planes were moved together
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
         self._first_gap = np.inf  # relative; of this run, or before its first evaluation of the one it resumes
+        self._last_dual, self._swept_gap = 0.0, np.inf
         self._gain = self._work = self._visit_work = 0.0
         self._n_sweeps = self._n_added = 0
 
@@ -282,6 +285,11 @@ class _Blocks(Blocks):
         fall = now / before if 0.0 < before < np.inf else _USUAL_FALL
         return bool(_MEAN_LEAVES * fall * now <= self.task.tol)
 
+    @property
+    def seems_solved(self) -> bool:
+        """Whether the last sweep found the blocks solved; that of a first run's first planes says nothing of the others."""
+        return self._first_gap < np.inf and _SWEPT_LEAVES * self._swept_gap <= self.task.tol * self._last_dual
+
     def evaluate(self, *, precise: bool) -> Iterate:
         """Search all examples at w, or at the mean of some: exact bounds, and the planes of the next visits."""
         w = self._shown
@@ -290,7 +298,7 @@ class _Blocks(Blocks):
         self._set_tolerance(max(primal - dual, 0.0))
         self._gaps.append(primal - dual)
         before, now = self._relative_gaps[1], (primal - dual) / primal if primal > 0.0 else 0.0
-        self._relative_gaps = before, now
+        self._relative_gaps, self._last_dual = (before, now), dual
         if before == np.inf:
             self._first_gap = now
         return Iterate(w, primal, precise, dual, details=self._details())
@@ -362,6 +370,7 @@ class _Blocks(Blocks):
             swept = self.sweep(self._rule(searches=searches), precise=precise)
             self._count(swept)
             self._n_sweeps += 1
+            self._swept_gap = swept.gap
             if mean is not None:
                 rounded = self._rounded(precise)
                 with self.watch("weights"):
