@@ -201,7 +201,10 @@ def test_searches_that_do_not_close_leave_bounds_that_hold(solver, passes):
     check_open(native, short, planes, best)
 
 
-@pytest.mark.parametrize("options", [{}, {"cuts_per_iteration": 3}, {"cuts_per_iteration": 3, "extra_cuts": "random"}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"cache_size": 10}, {"cuts_per_iteration": 3}, {"cuts_per_iteration": 3, "extra_cuts": "random"}],
+)
 def test_bounds_of_open_searches_take_no_pass_of_their_own(options):
     model = open_problem()
     planes = reference.planes(model)
@@ -212,7 +215,8 @@ def test_bounds_of_open_searches_take_no_pass_of_their_own(options):
     check_open(native, solution, planes, best)
     searches = len(model.graphs) * options.get("cuts_per_iteration", 1)
     calls = np.diff([record["oracle_calls"] for record in solution.history])
-    assert (calls == searches).all()
+    # Cuts of cached planes take none.
+    assert set(calls.tolist()) <= ({searches, 0} if options["cache_size"] else {searches})
 
 
 def test_bounds_of_open_searches_count_once():

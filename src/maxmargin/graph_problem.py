@@ -56,7 +56,7 @@ class GraphProblem(LinearProblem):
 
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
         found = super()._search(ids, weights, precise)
-        self._note_pass(weights if ids is self.all_ids else None)
+        self._note_pass(weights if np.array_equal(ids, self.all_ids) else None)
         return found
 
     def oracle(
@@ -68,8 +68,10 @@ class GraphProblem(LinearProblem):
 
     def separate_into(self, cuts: Cuts, weights: DenseWeights, *, precise: bool) -> None:
         """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
+        n_before = self._n_passes
         super().separate_into(cuts, weights, precise=precise)
-        self._note_pass(weights)
+        if self._n_passes == n_before:
+            self._note_pass(weights)
 
     def variants(
         self, weights: DenseWeights, source: str, strengths: FloatArray, seed: int
