@@ -223,6 +223,7 @@ def test_bad_data_of_the_estimator_are_refused():
         ([graph, other], [["a", "b"], ["a"]], "all graphs need the same"),
         ([graph, candidates], [["a", "b"], [0, 0]], "different kinds"),
         ([graph], [["a"]], r"y\[0\] has 1 labels but X\[0\] has 2 nodes"),
+        ([mm.Graph.grid(np.zeros((2, 3, 1)))], [np.zeros((2, 3), int)], r"row by row: give y.ravel()"),
         ([graph], [["a", "b"], ["a"]], "2 labellings but X has 1 graphs"),
         ([graph], ["ab"], r"y\[0\] is 'ab'"),
         ([candidates], [[2, 0]], "the node has 2 candidates"),

@@ -420,8 +420,10 @@ def _flat(y: Any, data: Graphs) -> list[Hashable]:
             raise TypeError(f"y[{i}] is {labels!r}; expected a sequence with a label for each node.")
         given = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
         if len(given) != length:
+            is_image = isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.size == length
+            hint = " The nodes of a grid are its pixels row by row: give y.ravel()." if is_image else ""
             raise ValueError(
-                f"y[{i}] has {len(given)} labels but X[{i}] has {length} nodes: every node needs one label."
+                f"y[{i}] has {len(given)} labels but X[{i}] has {length} nodes: every node needs one label.{hint}"
             )
         flat += given
     return flat

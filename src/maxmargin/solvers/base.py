@@ -227,9 +227,9 @@ class _Best:
         self.raise_dual(iterate.dual)
 
     def raise_dual(self, dual: float | None) -> None:
-        """Take a lower bound if it is the best."""
+        """Take a lower bound if it is the best; α = 0 is feasible and has 0."""
         if dual is not None:
-            self.dual = max(self.dual, dual)
+            self.dual = max(self.dual, dual, 0.0)
 
     def take(self, result: DenseWeights | None) -> None:
         """Become the point that the solver ends with, if it names one; its primal is yet to be evaluated."""
