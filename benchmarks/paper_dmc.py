@@ -132,14 +132,15 @@ def draw(name: str, rows: list[dict[str, Any]]) -> None:
     lines: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         if row["M"] > 1 and row["cache"] == 0 and row["annealing"] == "":
-            lines.setdefault(f"{row['extra']}, K = {row['K']}, {row['combination']}", []).append(row)
+            share = "" if row["K"] == "" else f", K = {row['K']}"
+            lines.setdefault(f"{row['extra']}{share}, {row['combination']}", []).append(row)
     for axis, quantity in zip(axes, ("iterations", "CPU s"), strict=True):
         for label, points in lines.items():
             known = sorted([plain, *points], key=lambda row: row["M"])
             axis.plot([row["M"] for row in known], [row[quantity] for row in known], "o-", markersize=3, label=label)
         axis.set(xlabel="cuts per iteration, M", ylabel=quantity)
         axis.grid(alpha=0.3)
-    axes[0].legend(fontsize=7)
+    axes[1].legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(RESULTS / f"paper_dmc_{name}.png", dpi=90)
     plt.close(figure)
