@@ -98,9 +98,9 @@ def all_runs(name: str, X: list[mm.Graph], y: list[Any], most: int) -> list[dict
         for K in (0.01, 0.03, 0.1):
             add(cuts_per_iteration=M, diversity=K)
         add(cuts_per_iteration=M, extra_cuts="random", diversity=0.03)
-    for M in sorted({2, min(most, 4)}):
-        add(cuts_per_iteration=M, extra_cuts="m-best")
     few = min(most, 4)
+    for M in sorted({2, few}):
+        add(cuts_per_iteration=M, extra_cuts="m-best")
     for combination in ("violation", "dual"):
         for M in sorted({few, most}):
             add(cuts_per_iteration=M, diversity=0.03, combination=combination)

@@ -8,7 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin import _core
-from maxmargin.solvers import base
+from maxmargin.solvers import base, block_dual
+from maxmargin.solvers.block_dual import BlockDual
 from maxmargin.weights import DenseWeights
 
 pytestmark = pytest.mark.core
@@ -57,9 +58,32 @@ def test_long_iterations_are_broken_off(solver, no_overtime):
         assert certificate.primal == pytest.approx(exact, rel=1e-5)
 
 
+def test_a_path_starts_afresh_after_a_run_that_was_broken_off(monkeypatch):
+    resumed = []
+    monkeypatch.setattr(BlockDual, "resume", lambda self, task: resumed.append(task.C) or self.iterate(task))
+    model, X, Y = CHAINS
+    n_evaluated = 0
+    evaluate = block_dual._Blocks.evaluate
+
+    def interrupted(self, *, precise):
+        nonlocal n_evaluated
+        n_evaluated += 1
+        if n_evaluated == 2:
+            raise _core.OutOfTime
+        return evaluate(self, precise=precise)
+
+    monkeypatch.setattr(block_dual._Blocks, "evaluate", interrupted)
+    Cs = [1e-5, 2e-5, 4e-5]
+    with pytest.warns(ConvergenceWarning, match=r"max_time=100 s was reached"):
+        points = mm.path(model, X[:4], Y[:4], Cs, tol=1e-6, max_time=100.0, solver="block-dual")
+    assert [point.certificate.converged for point in points] == [False, True, True]
+    # The second run does not go on from what the first one left, the third does from the second.
+    assert resumed == Cs[2:]
+
+
 @pytest.mark.filterwarnings("ignore:max_time")
 @pytest.mark.parametrize("limit", [0.02, 0.1, 0.2, 0.4])
-def test_a_path_goes_on_after_a_run_that_was_broken_off(limit, no_overtime):
+def test_bounds_hold_along_a_path_of_runs_that_are_broken_off(limit, no_overtime):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12_000, 150))
     y = np.argmax(X @ rng.normal(size=(150, 12)) + 5.0 * rng.normal(size=(12_000, 12)), axis=1)

@@ -103,12 +103,8 @@ double GraphCut::score_of(std::span<const int32_t> labels) const {
 GraphCutSearch::GraphCutSearch(const GraphShape& shape, const PairScores& pairs) : cut_(shape), pairs_(pairs), reach_(shape.n_nodes, 0.0) {
     cut_.set_pair_scores(pairs);
     for (int64_t e = 0; e < shape.n_edges; ++e) {
-        double range = std::abs(pairs.is_potts() ? pairs.values[e] : 0.0);
-        if (!pairs.is_potts()) {
-            const double* table = pairs.values + pairs.offsets[e];
-            const auto [low, high] = std::minmax_element(table, table + shape.n_labels(shape.first[e]) * shape.n_labels(shape.second[e]));
-            range = *high - *low;
-        }
+        const size_t n_pairs = static_cast<size_t>(shape.n_labels(shape.first[e])) * shape.n_labels(shape.second[e]);
+        const double range = pairs.is_potts() ? std::abs(pairs.values[e]) : range_of({pairs.values + pairs.offsets[e], n_pairs});
         // Twice what is needed: rounding is far less.
         reach_[shape.first[e]] += 2.0 * range;
         reach_[shape.second[e]] += 2.0 * range;

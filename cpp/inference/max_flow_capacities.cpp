@@ -4,16 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inference/extremes.hpp"
 #include "inference/max_flow.hpp"
 
 namespace maxmargin {
-
-namespace {
-
-// By value, for a choice without a branch.
-double larger(double a, double b) { return a < b ? b : a; }
-
-}  // namespace
 
 void MaxFlow::set_terminals(std::span<const double> source, std::span<const double> sink) {
     double through = 0.0, largest = 0.0;

@@ -1,6 +1,7 @@
 // Scores of the labellings of one graph, to be maximised: Σ_i unary_i(y_i) + Σ_e pair_e(y_first(e), y_second(e)).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -23,6 +24,12 @@ struct PairScores {
     const int64_t* offsets = nullptr;
     bool is_potts() const { return offsets == nullptr; }
 };
+
+// The highest of some numbers less the lowest.
+inline double range_of(std::span<const double> values) {
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    return *high - *low;
+}
 
 inline double total_score(const GraphShape& shape, const double* unary, const PairScores& pairs, const int32_t* labels) {
     double sum = 0.0;

@@ -23,11 +23,6 @@ std::vector<int32_t> core_in_order(const Leaves& leaves, std::vector<int32_t> or
     return order;
 }
 
-double range_of(const double* values, int64_t n) {
-    const auto [low, high] = std::minmax_element(values, values + n);
-    return *high - *low;
-}
-
 }  // namespace
 
 TreeReweighted::TreeReweighted(const GraphShape& shape, std::vector<int32_t> order)
@@ -66,7 +61,7 @@ void TreeReweighted::soften_forbidden() {
     double range = 1.0;
     for (int64_t l = 0; l < links_.size(); ++l) {
         const LinkScores link = links_.scores(l);
-        range += link.table ? range_of(link.table, static_cast<int64_t>(link.n_first) * link.n_second) : std::abs(link.potts);
+        range += link.table ? range_of({link.table, static_cast<size_t>(link.n_first) * link.n_second}) : std::abs(link.potts);
     }
     std::vector<double> lowest(shape_.n_nodes, infinity);
     for (int64_t i = 0; i < shape_.n_nodes; ++i) {

@@ -84,8 +84,8 @@ class GraphProblem(LinearProblem):
 
     def _note_pass(self, weights: DenseWeights | None) -> None:
         self._n_passes += 1
-        is_known = weights is not None and self.can_be_inexact and self._n_passes == 1
-        self._searched_at = weights.exact.copy() if weights is not None and is_known else None
+        is_only_one = self._n_passes == 1 and self.can_be_inexact
+        self._searched_at = weights.exact.copy() if weights is not None and is_only_one else None
 
     def _note_counted(self) -> None:
         self._n_passes, self._searched_at = 0, None

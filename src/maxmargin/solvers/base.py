@@ -344,9 +344,9 @@ def run(
     history: list[Record] = []
     stall = _Stall()
     message, solver.was_broken_off = "", False
-    ends = _core.Deadline(None if max_time is None else max_time + max(_OVERTIME * max_time, _LEAST_OVERTIME))
+    longest = None if max_time is None else max_time + max(_OVERTIME * max_time, _LEAST_OVERTIME)
     try:
-        with ends:
+        with _core.Deadline(longest):
             for iterate in solver.resume(task) if resumes else solver.iterate(task, planes):
                 iterate.is_precise = iterate.is_precise or problem.always_precise
                 if iterate.primal is not None and iterate.weights is not None:
