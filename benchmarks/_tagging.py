@@ -175,8 +175,9 @@ def trace(
     max_iter: int = 10_000,
     spacing: float = 1.05,
     always_look_at: int = 0,
+    details: tuple[str, ...] = (),
 ) -> list[Point]:
-    """Train, and return a point for each iteration: ``cpu``, ``dual``, and what ``look(weights)`` finds.
+    """Train, and return a point for each iteration: ``cpu``, ``dual``, these ``details``, and what ``look(weights)`` finds.
 
     Only the solver is on the clock, never ``look``; it is asked where the time has grown by the factor ``spacing`` since it
     was asked last, at iteration ``always_look_at`` and at the end. The solvers evaluate no primal of their own for that.
@@ -188,6 +189,7 @@ def trace(
     for iteration, (seconds, step) in enumerate(_on_the_clock(chosen.iterate(task)), start=1):
         cpu += seconds
         point: Point = {"cpu": cpu, "dual": step.dual, "iteration": iteration}
+        point |= {name: step.details[name] for name in details}
         is_last = iteration >= max_iter or cpu >= max_cpu or step.is_last
         weights = chosen.result() if not chosen.has_dual else step.weights
         if weights is not None and (cpu >= spacing * last_look or is_last or iteration == always_look_at):

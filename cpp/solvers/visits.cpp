@@ -91,15 +91,17 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
     const KnownWeights known(*space_, *memory_->scratch);
     const auto n = static_cast<int64_t>(order.size());
     for_each_chunk((n + batch_size - 1) / batch_size, Workers{1, workers.poll}, [&](int64_t chunk, int) {
-        const auto ids = order.subspan(chunk * batch_size, std::min(batch_size, n - chunk * batch_size));
+        const int64_t begin = chunk * batch_size;
+        const auto ids = order.subspan(begin, std::min(batch_size, n - begin));
         const PlaneBatch found = oracle.search(ids);
         std::vector<Block*> waiting;
         int64_t next = 0;
         for (size_t k = 0; k < ids.size(); ++k) {
             const int64_t example = ids[k];
-            if (k + 4 < ids.size()) fetch_all(blocks_[ids[k + 4]]);
-            if (k + 2 < ids.size())
-                for (const Block& block : blocks_[ids[k + 2]]) block.fetch_data();
+            const int64_t place = begin + static_cast<int64_t>(k);
+            if (place + 4 < n) fetch_all(blocks_[order[place + 4]]);
+            if (place + 2 < n)
+                for (const Block& block : blocks_[order[place + 2]]) block.fetch_data();
             const bool is_found = next < found.size() && found.examples[next] == example;
             const int64_t plane = next;
             next += is_found;

@@ -64,42 +64,43 @@ class SDM(BlockSolver):
     }
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
-        """Yield one iterate per loop, of either type."""
+        """Yield one iterate per type-I loop, with the type-II loops before it."""
         tau, tau_inner, epsilon = self.option["tau"], self.option["tau_inner"], self.option["epsilon"]
         if epsilon is not None:
             tau, tau_inner = epsilon, tau_inner * (epsilon / tau)
         kappa1, kappa2 = self.option["kappa1"], self.option["kappa2"]
         blocks = self._start(task, planes)
         # The first κ1 loops are there to fill the sets, which planes of an earlier run have done.
-        n_loops, asks_oracle, tau_v = kappa1 if planes is not None else 0, True, 0.0
+        n_loops, n_type_two, psi_left = kappa1 if planes is not None else 0, 0, None
 
         while True:
-            if asks_oracle:
-                step, swept = self._type_one(task, blocks, tau, tau_inner)
-                is_optimal = swept.moves == 0
-                # ψ̂ leaves out what the oracle found: it takes a look at the sets alone.
-                psi_max = (
-                    blocks.sweep(_pairs(np.inf, 0.0), precise=self.precise).violation if n_loops >= kappa1 else 0.0
-                )
-            else:
-                # In double: w is then known without a sum over all planes, which takes about as long as the sweep.
-                swept = blocks.sweep(_pairs(tau_inner, tau_inner), precise=True)
-                step = Iterate(blocks.weights, dual=blocks.dual(afresh=False))
-                is_optimal, psi_max = False, swept.violation
-            step.details = _details(blocks, swept, asks_oracle=asks_oracle, violation=psi_max, tau=tau)
+            step, swept = self._type_one(task, blocks, tau, tau_inner)
+            is_optimal = swept.moves == 0
+            # ψ̂ leaves out what the oracle found: it takes a look at the sets alone.
+            psi_max = blocks.sweep(_pairs(np.inf, 0.0), precise=self.precise).violation if n_loops >= kappa1 else 0.0
+            step.details = {
+                "planes": blocks.sets.n_planes,
+                "planes_added": swept.added,
+                "planes_dropped": swept.dropped,
+                "blocks_moved": swept.moves,
+                "type_two_loops": n_type_two,
+                "type_two_violation": psi_left,
+                "violation": psi_max,
+                "tau": tau,
+                **blocks.watch.read(),
+            }
             yield step
 
-            if asks_oracle:
-                # Blocks that are violated by τ at most are C_i τ from their optimum at most.
-                if epsilon is None and self._is_held_back(swept.gain, swept.gap, tau * blocks.total_budget):
-                    tau, tau_inner = 0.5 * tau, 0.5 * tau_inner
-                elif is_optimal:
-                    self.demand_precision()
-                if not is_optimal and n_loops >= kappa1 and psi_max > tau:
-                    asks_oracle, tau_v = False, 0.5 * psi_max
-            elif psi_max < tau_v or (n_loops - kappa1) % kappa2 == 0:
-                asks_oracle = True
-            n_loops += 1
+            # Blocks that are violated by τ at most are C_i τ from their optimum at most.
+            if epsilon is None and self._is_held_back(swept.gain, swept.gap, tau * blocks.total_budget):
+                tau, tau_inner = 0.5 * tau, 0.5 * tau_inner
+            elif is_optimal:
+                self.demand_precision()
+            n_type_two, psi_left = 0, None
+            if not is_optimal and n_loops >= kappa1 and psi_max > tau:
+                most = kappa2 - (n_loops - kappa1) % kappa2
+                n_type_two, psi_left = self._type_two(task, blocks, tau_inner, 0.5 * psi_max, most)
+            n_loops += 1 + n_type_two
 
     def _type_one(self, task: Task, blocks: Blocks, tau: float, tau_inner: float) -> tuple[Iterate, _core.Sweep]:
         swept = blocks.visit(_pairs(tau, tau_inner), batch_size=self.option["batch_size"], precise=self.precise)
@@ -111,18 +112,16 @@ class SDM(BlockSolver):
             self._last_dual = dual
         return self._after_loop(blocks, swept, dual, is_last=is_last), swept
 
+    def _type_two(self, task: Task, blocks: Blocks, tau_inner: float, enough: float, most: int) -> tuple[int, float]:
+        """Solve the blocks over their sets until a loop met no violation of ``enough``; return how many, and the last's ψ̂."""
+        n_loops = 0
+        while True:
+            psi_max = blocks.sweep(_pairs(tau_inner, tau_inner), precise=self.precise).violation
+            n_loops += 1
+            if n_loops == most or psi_max < enough or task.is_over:
+                return n_loops, psi_max
+
     _last_dual = -np.inf
-
-
-def _details(blocks: Blocks, swept: _core.Sweep, **own: Any) -> dict[str, Any]:
-    return {
-        "planes": blocks.sets.n_planes,
-        "planes_added": swept.added,
-        "planes_dropped": swept.dropped,
-        "blocks_moved": swept.moves,
-        **own,
-        **blocks.watch.read(),
-    }
 
 
 def _pairs(tau: float, tau_inner: float) -> _core.Rule:
