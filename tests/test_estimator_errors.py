@@ -75,6 +75,21 @@ def test_wrong_parameters_of_chains_are_named(parameters, text):
         ChainSVM(**parameters).fit(*sequences())
 
 
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"forbidden": [("A", "X")]}, "forbidden"),
+        ({"forbidden": [("A", "X"), ("B", "X")]}, "forbidden"),
+        ({"cost": {"A": 2.0, "X": 3.0}}, "cost"),
+    ],
+)
+def test_a_label_that_y_lacks_is_named_in_a_warning(parameters, name):
+    text = f"{name} names 'X', which y does not contain: ignored. The labels of y are 'A', 'B', 'C'"
+    with pytest.warns(UserWarning, match=text) as caught:
+        ChainSVM(**parameters).fit(*sequences())
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_the_number_of_classes_must_fit():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"greater than one; got 1 class"):

@@ -13,6 +13,17 @@ from maxmargin.estimators._base import MaxMarginEstimator
 PACKAGE = Path(maxmargin.__file__).parent
 # What a folder or file of the package must not import.
 FORBIDDEN = {
+    "_warnings.py": {
+        "_parameters",
+        "problem",
+        "model",
+        "models",
+        "solvers",
+        "train",
+        "estimators",
+        "files",
+        "datasets",
+    },
     "_parameters.py": {"problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "kernels": {"problem", "kernel_problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
     "graphs.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},

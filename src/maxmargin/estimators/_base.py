@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, clone
 
 from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer, is_number
 from maxmargin._warm_start import NO_PLANES, Planes
+from maxmargin._warnings import warn_caller
 from maxmargin.estimators._streams import check_continues
 from maxmargin.files import model_file
 from maxmargin.model import Model
@@ -410,15 +411,22 @@ def _label_weights(cost: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray
 
 
 def check_known(name: str, given: list[Any], labels: list[Any]) -> None:
-    """Refuse a parameter none of whose labels occurs.
+    """Refuse a parameter none of whose labels occurs, and warn of labels that do not.
 
     A few may be missing, as happens when cross-validation leaves a rare label out of a fold; all missing is a mistake.
     """
     known = set(labels)
-    if given and not any(label in known for label in given):
+    missing = list(dict.fromkeys(label for label in given if label not in known))
+    if not missing:
+        return
+    if len(missing) == len(set(given)):
         raise ValueError(
             f"{name} names {given[0]!r}, and none of its labels occurs in y, whose labels are {shortened(labels)}."
         )
+    warn_caller(
+        f"{name} names {shortened(missing)}, which y does not contain: ignored. The labels of y are "
+        f"{shortened(labels)}."
+    )
 
 
 def shortened(labels: list[Any]) -> str:

@@ -159,7 +159,8 @@ class FittedChain(KernelEstimator, MaxMarginEstimator):
         """Return m good labellings of each sequence that differ from each other, with their scores.
 
         The first is the best one. For each of the others, labels that those before it have score less by ``strength`` at their
-        tokens (Batra et al. 2012): a large strength buys difference with score. Labellings may come again where it is small.
+        tokens (Batra et al. 2012): a large strength buys difference with score. Labellings may come again where it is
+        small, and where all labels of their tokens were used alike: two labels leave little beyond the second labelling.
 
         Parameters
         ----------

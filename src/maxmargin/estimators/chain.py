@@ -61,7 +61,7 @@ class ChainSVM(FittedChain):
         Whether first and last labels have weights of their own.
     forbidden : iterable of (from, to), default None
         Pairs of labels that never follow each other, in training or prediction. Labels that ``y`` does not contain are
-        ignored.
+        ignored, with a warning.
     kernel : {"linear", "poly", "rbf", "sigmoid"} or callable, default "linear"
         What the scores of tokens are made of; see :class:`maxmargin.Kernel`. Transitions have plain weights.
     gamma : {"scale", "auto"} or float, default "scale"

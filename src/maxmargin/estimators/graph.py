@@ -306,7 +306,8 @@ class GraphSVM(MaxMarginEstimator):
 
         The first is the best one. For each of the others, labels that those before it have score less by ``strength`` times the
         weight of their node (Batra et al. 2012): a large strength buys difference with score. Labellings may come again where
-        it is small. They are searched for as :meth:`predict` does, with its warning.
+        it is small, and where all labels of their nodes were used alike: two labels leave little beyond the second. They are
+        searched for as :meth:`predict` does, with its warning.
 
         Parameters
         ----------

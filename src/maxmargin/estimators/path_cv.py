@@ -46,7 +46,8 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Into how many folds the data are split (None is 5), as in scikit-learn, by classes for classifiers; or, below 1,
         which share of the data is held out once.
     scoring : str, callable or None, default None
-        What is best, as in scikit-learn; None is the estimator's own ``score``.
+        What is best, as in scikit-learn; None is the estimator's own ``score``. Scorers that go by name compare arrays of labels:
+        for sequences and graphs give a function of (estimator, X, y).
     refit : bool, default True
         Whether to fit the best C on all data.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from maxmargin import _core
 from maxmargin._feature_rows import core_features
 from maxmargin._parameters import is_integer, is_number
+from maxmargin._warnings import warn_caller
 from maxmargin.graph_problem import GraphProblem
 from maxmargin.graphs import Graphs
 from maxmargin.kernels import Expansion
@@ -163,9 +162,10 @@ class Pairwise(PlaceModel):
         if is_open.any():
             largest = np.nan_to_num(gaps).max()
             more = f"up to {largest:.3g} more" if largest > 0.0 else "more, and how much is not known"
-            _warn(
+            warn_caller(
                 f"the searches in {is_open.sum()} of {len(gaps)} graphs did not close: another labelling may score {more}. "
-                "predict_with_gaps, or return_gaps=True of GraphSVM.predict, tells the gap of each graph."
+                "predict_with_gaps, or return_gaps=True of GraphSVM.predict, tells the gap of each graph.",
+                InexactPredictionWarning,
             )
         return labels
 
@@ -183,7 +183,10 @@ class Pairwise(PlaceModel):
     def _report_misses(self, structure: Any) -> None:
         n_open = structure.take_open()
         if n_open:
-            _warn(f"{n_open} of the searches for several labellings did not close: better ones may have been missed.")
+            warn_caller(
+                f"{n_open} of the searches for several labellings did not close: better ones may have been missed.",
+                InexactPredictionWarning,
+            )
 
     def _prediction_space(
         self, X: Any, w: ArrayLike | Expansion, n_jobs: int
@@ -304,14 +307,6 @@ class Pairwise(PlaceModel):
         if given.shape != (self.n_labels,) or not np.all(np.isfinite(given)) or np.any(given < 0):
             raise ValueError(f"cost must hold {self.n_labels} finite numbers ≥ 0.")
         return None, given[y] if weight is None else weight * given[y]
-
-
-def _warn(text: str) -> None:
-    """Warn at the line of the caller, however many calls of the library's own lie between."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("maxmargin."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, InexactPredictionWarning, stacklevel=level)
 
 
 def _n_edge_rows(data: Graphs, pair_rows: NDArray[np.int64] | None) -> int:
