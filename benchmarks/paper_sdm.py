@@ -14,8 +14,9 @@
 C is the public one, which multiplies the sum of slacks, as the paper's does. The best dual is that of the run that got highest,
 block-dual's as a rule, which goes on to a gap of 0.3 ‰. One-slack is run plain and stabilised (line search, and passes of
 block ascent to begin with) and gets twelve times the time that sdm needs for the last of the dual values, --max-time at most: a
-time with > is where it was cut. sdm is run as published (κ1 = 10, κ2 = 5) and with κ1 = 1, κ2 = 20. Only training is on the clock;
-accuracy is taken beside it. CRFsuite's time is that of its search for a step size and of its epochs, without its evaluations.
+time with > is where it was cut. sdm is run as published (κ1 = 10, κ2 = 5) and with κ1 = 1, κ2 = 20. Only training is on the
+clock; accuracy is taken beside it. CRFsuite's time is that of its search for a step size and of its epochs, without its
+evaluations.
 
 CoNLL-2000 has the features of the folder features/ under MAXMARGIN_DATA, the other sets words, affixes, shapes and neighbours.
 Writes results/paper_sdm*.md, .csv and .png; results/paper_sdm/ keeps the runs, and those in it are not run again.

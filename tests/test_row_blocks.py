@@ -1,5 +1,7 @@
 """Block-dual for rows with one label: closed-form visits against the reference QP, bounds, and wrong calls."""
 
+import itertools
+
 import numpy as np
 import pytest
 import random_problems
@@ -11,6 +13,8 @@ from sklearn.svm import LinearSVC
 
 import maxmargin as mm
 from maxmargin import _core
+from maxmargin.solvers import make_solver
+from maxmargin.solvers.base import Task
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -78,7 +82,8 @@ def test_sweeps_keep_the_dual_feasible_and_below_the_optimum(name, loss, rescali
             assert dual(blocks, w) <= best.objective * (1 + 1e-9)
             assert 0.5 * w @ w + blocks.evaluate(w, None, 1) >= best.lower_bound * (1 - 1e-9)
         assert dual(blocks, w) == pytest.approx(best.objective, rel=1e-4)
-        planes, alpha = blocks.planes(), blocks.masses()
+        planes = blocks.planes()
+        alpha = planes.alpha()
         totals = np.bincount(planes.examples(), alpha, minlength=8)
         assert np.all(alpha > 0.0)
         assert totals[3] == 0.0
@@ -166,14 +171,76 @@ def test_bounded_weights_go_to_the_general_blocks():
     assert mm.models.Chain(2).bind([np.eye(2)], [np.array([0, 1])]).row_blocks(1.0, squared=False) is None
 
 
-def test_planes_of_an_earlier_run_are_swept_first():
+@pytest.mark.parametrize("rescaling", RESCALINGS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", ["binary", "multiclass"])
+def test_alpha_is_taken_over_from_an_earlier_run(name, loss, rescaling):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        make = random_problems.random_binary if name == "binary" else random_problems.random_multiclass
+        model = make(rng, 8, 4, *(() if name == "binary" else (4,)), with_cost=seed > 0)
+        s = np.array([1, 2, 0.5, 0, 1, 1, 3, 1.0])
+        _, problem, before = blocks_of(model, 0.7, loss, rescaling, sample_weight=s)
+        w = np.zeros(problem.n_weights)
+        for k in range(100):
+            before.activate(0.0)
+            before.sweep(0.0, k, w)
+        planes = before.planes()
+        for C in (0.7, 0.1, 3.0):
+            best = reference.solve(reference.planes(model, rescaling), C, s, loss)
+            _, _, blocks = blocks_of(model, C, loss, rescaling, sample_weight=s)
+            blocks.start(planes)
+            blocks.weights(w)
+            started = dual(blocks, w)
+            w *= blocks.rescale(1.0, float(w @ w))
+            # What it is scaled by can only help, and the dual stays one.
+            assert started - 1e-9 <= dual(blocks, w) <= best.objective * (1 + 1e-9)
+            again = np.zeros_like(w)
+            problem.space.add(blocks.planes(), blocks.planes().alpha(), again)
+            assert again == pytest.approx(w, rel=1e-8, abs=1e-10)
+            totals = np.bincount(blocks.planes().examples(), blocks.planes().alpha(), minlength=8)
+            assert totals[3] == 0.0
+            assert loss != "hinge" or np.all(totals <= C * s * (1 + 1e-12))
+            if C == 0.7:
+                assert dual(blocks, w) == pytest.approx(best.objective, rel=1e-3)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kernel", [None, mm.Kernel("rbf", gamma=0.1)])
+def test_a_run_goes_on_from_alpha(loss, kernel):
+    X, y = make_classification(300, 6, random_state=3)
+    settings = {"solver": "block-dual", "loss": loss, "tol": 1e-4, "keep_planes": True}
+    model = mm.models.Binary(kernel=kernel)
+    first = mm.train(model, X, 2 * y - 1, 1.0, **settings)
+    assert first.certificate.oracle_calls > 2 * 300
+    again = mm.train(model, X, 2 * y - 1, 1.0, planes=first.planes, **settings)
+    assert again.certificate.oracle_calls == 300
+    assert again.history[0]["dual"] >= first.certificate.dual * (1 - 1e-9)
+    for C in (0.3, 3.0):
+        cold, warm = (mm.train(model, X, 2 * y - 1, C, planes=planes, **settings) for planes in (None, first.planes))
+        assert warm.certificate.dual <= cold.certificate.primal
+        assert cold.certificate.dual <= warm.certificate.primal
+        assert warm.history[0]["dual"] > 0.5 * cold.certificate.dual
+
+
+def test_planes_without_alpha_are_swept_first():
     X, y = make_classification(200, 6, random_state=3)
-    settings = {"solver": "block-dual", "tol": 1e-5, "keep_planes": True, "solver_options": {"sweeps": 0}}
-    first = mm.train(mm.models.Binary(), X, 2 * y - 1, 1.0, **settings)
-    assert 0 < len(first.planes.content) < 200
-    again = mm.train(mm.models.Binary(), X, 2 * y - 1, 1.0, planes=first.planes, **settings)
-    assert (first.history[0]["visits"], again.history[0]["visits"]) == (200, len(first.planes.content))
-    assert again.certificate.primal == pytest.approx(first.certificate.primal, rel=3e-5)
+    problem = mm.models.Binary().bind(X, 2 * y - 1)
+    solver = make_solver("block-dual", "hinge", "margin", mm.models.Binary().abilities, {"sweeps": 0})
+    task = Task(problem, 1.0)
+    *_, last = itertools.islice(solver.iterate(task), 5)
+    planes = _core.PlaneBatch()
+    planes.extend(solver.planes())
+    assert 0 < len(planes) < 200
+    assert solver.planes().has_alpha
+    assert not planes.has_alpha
+    with pytest.raises(ValueError, match="need their α"):
+        problem.row_blocks(1.0, squared=False).start(planes)
+    again = next(
+        make_solver("block-dual", "hinge", "margin", mm.models.Binary().abilities, {"sweeps": 0}).iterate(task, planes)
+    )
+    assert again.details["visits"] == len(planes)
+    assert again.dual <= last.primal
 
 
 def test_conjugate_gradients_take_over_where_sweeps_crawl():

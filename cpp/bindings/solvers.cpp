@@ -404,14 +404,15 @@ void bind_row_blocks(nb::module_& m) {
                 interruptible([&] { self.weights(w.data()); });
             },
             arg("weights"))
-        .def("planes", [](const RowBlocks& self) { return interruptible([&] { return self.planes(); }); })
-        .def("masses", [](const RowBlocks& self) {
-            return to_numpy(interruptible([&] {
-                std::vector<double> alpha;
-                self.planes(&alpha);
-                return alpha;
-            }));
-        });
+        .def(
+            "start",
+            [](RowBlocks& self, const PlaneBatch& planes) {
+                self.space().check(planes);
+                require(static_cast<int64_t>(planes.alpha.size()) == planes.size(), "planes to start from need their α.");
+                self.start(planes);
+            },
+            arg("planes"))
+        .def("planes", [](const RowBlocks& self) { return interruptible([&] { return self.planes(); }); });
 }
 
 template <class Scalar>

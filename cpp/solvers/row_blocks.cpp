@@ -1,7 +1,10 @@
 #include "solvers/row_blocks.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "solvers/random.hpp"
 #include "solvers/row_blocks_memory.hpp"
@@ -159,15 +162,50 @@ double RowBlocks::linear_part() const {
     return sum;
 }
 
-// D(sα) = s Σ α Δ − ½ s² (‖w‖² + Σ_i (Σ_l α_il)² / 2C_i), the last for the squared hinge only; α of the hinge may grow as much as
-// the budgets do.
+void RowBlocks::start(const PlaneBatch& planes) {
+    std::vector<std::vector<LabelMass>> masses = masses_of(planes);
+    for (int64_t i = 0; i < space_->n_examples(); ++i) {
+        std::vector<LabelMass>& own = masses[given_number(i)];
+        if (own.empty() || budgets_[i] <= 0.0) continue;
+        const double total = std::accumulate(own.begin(), own.end(), 0.0, [](double sum, const LabelMass& mass) { return sum + mass.alpha; });
+        if (!squared_ && total > budgets_[i])
+            for (LabelMass& mass : own) mass.alpha *= budgets_[i] / total;
+        if (labels_.is_sign) alpha_[i] = own.front().alpha;
+        else masses_.set(i, own);
+    }
+}
+
+// By given number; each label once.
+std::vector<std::vector<LabelMass>> RowBlocks::masses_of(const PlaneBatch& planes) const {
+    std::vector<std::vector<LabelMass>> masses(space_->n_examples());
+    for (int64_t k = 0; k < planes.size(); ++k) {
+        const int32_t label = planes.code(k).front();
+        std::vector<LabelMass>& own = masses[planes.examples[k]];
+        const bool is_new = std::none_of(own.begin(), own.end(), [&](const LabelMass& mass) { return mass.label == label; });
+        if (is_new && label != labels_.truth[planes.examples[k]] && planes.alpha[k] > 0.0) own.push_back({label, planes.alpha[k]});
+    }
+    return masses;
+}
+
+// The multiple of α at which the first example has spent its budget.
+double RowBlocks::most_growth() const {
+    std::vector<double> totals(space_->n_examples(), 0.0);
+    for_each_mass([&](int64_t example, int32_t, double alpha) { totals[example] += alpha; });
+    double most = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < totals.size(); ++i)
+        if (totals[i] > 0.0) most = std::min(most, budgets_[i] / totals[i]);
+    return most;
+}
+
+// D(sα) = s Σ α Δ − ½ s² (‖w‖² + Σ_i (Σ_l α_il)² / 2C_i), the last for the squared hinge only; α of the hinge may grow as far as
+// the budgets go.
 double RowBlocks::rescale(double ratio, double norm2) {
     for (double& budget : budgets_) budget *= ratio;
     double linear = 0.0, quadratic = norm2;
     for_each_mass([&](int64_t example, int32_t label, double alpha) { linear += alpha * loss(example, label); });
     if (squared_) quadratic += 2.0 * (linear - linear_part());
-    const double best = linear <= 0.0 ? 0.0 : quadratic > 0.0 ? linear / quadratic : ratio;
-    const double multiple = squared_ ? best : std::min(best, ratio);
+    const double most = squared_ || linear <= 0.0 ? std::numeric_limits<double>::infinity() : most_growth();
+    const double multiple = linear <= 0.0 ? 0.0 : quadratic > 0.0 ? std::min(most, linear / quadratic) : std::isfinite(most) ? most : ratio;
     for (double& alpha : alpha_) alpha *= multiple;
     masses_.scale(multiple);
     return multiple;
@@ -193,12 +231,14 @@ int64_t RowBlocks::n_planes() const {
     return count;
 }
 
-PlaneBatch RowBlocks::planes(std::vector<double>* alpha) const {
+PlaneBatch RowBlocks::planes() const {
     PlaneBatch all;
+    std::vector<double> alpha;
     for_each_mass([&](int64_t example, int32_t label, double mass) {
         all.add(static_cast<int32_t>(given_number(example)), loss(example, label), Code(&label, 1));
-        if (alpha) alpha->push_back(mass);
+        alpha.push_back(mass);
     });
+    all.alpha = std::move(alpha);
     return all;
 }
 

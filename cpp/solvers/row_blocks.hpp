@@ -45,6 +45,8 @@ class RowBlocks {
     // Visits the active blocks in random order. Those whose gap exceeds tolerance · C_i are solved, the others are active no more.
     Sweep sweep(double tolerance, uint64_t seed, MovingWeights w, const Workers& workers);
 
+    // Takes over the α of planes, as far as the budgets go. w has to be summed then, and evaluate() has to come before the next sweep.
+    void start(const PlaneBatch& planes);
     // Budgets become so many times what they were, and α the multiple of itself that is worth most under them; returns the multiple,
     // which w has to be taken by, and is told ‖w‖². evaluate() has to come before the next sweep.
     double rescale(double ratio, double norm2);
@@ -54,8 +56,8 @@ class RowBlocks {
     // w = Σ α ψ, recomputed; with columns, its coefficients of the rows.
     void weights(double* w) const;
     bool has_columns() const { return columns_ != nullptr; }
-    // The planes that carry mass, by example; with their α where that is asked for.
-    PlaneBatch planes(std::vector<double>* alpha = nullptr) const;
+    // The planes that carry mass, by example, with their α.
+    PlaneBatch planes() const;
 
     int64_t n_planes() const;
 
@@ -67,6 +69,8 @@ class RowBlocks {
     // In here examples are numbered in the order in which their rows lie: at random where the rows are a copy.
     int64_t given_number(int64_t example) const { return given_.empty() ? example : given_[example]; }
     void copy_rows();
+    std::vector<std::vector<LabelMass>> masses_of(const PlaneBatch& planes) const;
+    double most_growth() const;
     double loss(int64_t example, int32_t label) const;
     double factor(double loss) const { return space_->factor(loss); }
     double ridge(int64_t example) const { return squared_ ? 0.5 / budgets_[example] : 0.0; }

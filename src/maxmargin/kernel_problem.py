@@ -103,12 +103,12 @@ class KernelProblem(KernelScores, LinearProblem):
             assert isinstance(product, NativeProduct)
         return product
 
-    def sum_rows(self, blocks: _core.RowBlocks, weights: DenseWeights) -> None:
-        """Take the coefficients of the blocks; the scores, which moved with them, are summed afresh now and then."""
+    def sum_rows(self, blocks: _core.RowBlocks, weights: DenseWeights, *, afresh: bool = False) -> None:
+        """Take the coefficients of the blocks; the scores, which moved with them, are summed afresh now and then, or if asked."""
         assert isinstance(weights, ExpansionWeights)
         blocks.weights(weights.coef)
         self._n_sums += 1
-        if self._n_sums % _REFRESH_EVERY == 0:
+        if afresh or self._n_sums % _REFRESH_EVERY == 0:
             weights.exact[:] = 0.0
             self.add_scores(weights.coef, weights.exact)
         weights.touch()

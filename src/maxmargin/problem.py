@@ -226,8 +226,8 @@ class Problem(ABC):
         """Return the dual of all examples where each is one row with one label and no weight is bounded; else None."""
         return None
 
-    def sum_rows(self, blocks: _core.RowBlocks, weights: DenseWeights) -> None:
-        """Make w the sum of all planes of :meth:`row_blocks`."""
+    def sum_rows(self, blocks: _core.RowBlocks, weights: DenseWeights, *, afresh: bool = False) -> None:
+        """Make w the sum of all planes of :meth:`row_blocks`; ``afresh`` where it did not move with them."""
         blocks.weights(weights.exact)
         weights.touch()
 

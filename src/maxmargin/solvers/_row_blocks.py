@@ -60,20 +60,29 @@ class RowBlocks:
         """Return the planes that carry mass."""
         return self._blocks.planes()
 
-    def start_from(self, planes: _core.PlaneBatch) -> None:
-        """Sweep over the examples of planes of an earlier run first."""
-        self._blocks.activate_only(planes)
+    def start_from(self, planes: _core.PlaneBatch, *, precise: bool) -> None:
+        """Take over the α of an earlier run, at whatever C; where it has none, sweep over the examples of its planes first."""
+        if not planes.has_alpha:
+            self._blocks.activate_only(planes)
+            self.sweep(precise=precise)
+            return
+        self._blocks.start(planes)
+        self._problem.sum_rows(self._blocks, self._weights, afresh=True)
+        self._rescale(1.0)
 
     def continue_with(self, task: Task) -> None:
         """Go over to another C: α becomes its multiple that is worth most there, and evaluate() has to come next."""
         ratio = task.C / self._task.C
         self._task = task
         self._budget *= ratio
-        self._weights.scale(self._blocks.rescale(ratio, self._weights.norm2()))
+        self._rescale(ratio)
         self._gap = None
         self._evaluated = self._pace = 0.0
         self._reduction = _REDUCTION
         self._halved_at = np.inf, self._all_visits
+
+    def _rescale(self, ratio: float) -> None:
+        self._weights.scale(self._blocks.rescale(ratio, self._weights.norm2()))
 
     @property
     def is_crawling(self) -> bool:

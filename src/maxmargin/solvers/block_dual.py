@@ -121,8 +121,9 @@ class BlockDual(Solver):
         if rows is not None:
             self._blocks = blocks_of_rows = RowBlocks(task, rows, self.option["sweeps"])
             if planes is not None:
-                blocks_of_rows.start_from(planes)
-            blocks_of_rows.sweep(precise=self.precise)
+                blocks_of_rows.start_from(planes, precise=self.precise)
+            else:
+                blocks_of_rows.sweep(precise=self.precise)
             yield from self._row_rounds(blocks_of_rows)
             planes = self.planes()
         yield from self._iterate_general(task, planes)
