@@ -164,6 +164,8 @@ refused("chain-none", "X is None", T, "X is of type NoneType; expected a list of
 refused("chain-one-matrix", "one matrix", V, "For one sequence, give [X]", lambda: chain(X, YS))
 refused("chain-one-sentence", "one list of feature dicts", T, "For one sequence", lambda: chain([{"w": 1.0}], [["A"]]))
 refused("chain-string", "sentences as strings", T, "X[0] is of type str", lambda: chain(["We go"], [["A", "B"]]))
+refused("chain-string-labels", "labels of a sequence as a string", T, "y[0] is 'AB'; expected a sequence of labels",
+        lambda: chain([[["a"], ["b"]]], ["AB"]))
 refused("chain-words", "words instead of features", T, "token_features makes such lists",
         lambda: chain([["We"]], [["A"]]))
 refused("chain-empty-sequence", "an empty matrix", V, "X[1] is empty", lambda: chain(replaced(XS, 1, X[:0])))

@@ -90,6 +90,18 @@ def test_a_label_that_y_lacks_is_named_in_a_warning(parameters, name):
     assert [warning.filename for warning in caught] == [__file__]
 
 
+def test_a_sparse_matrix_that_points_outside_of_itself_is_refused():
+    X, y = load_iris(return_X_y=True)
+    svm = MulticlassSVM().fit(sp.csr_array(X), y)
+    wrong = sp.csr_array(X[:2])
+    wrong.indices[1] = 1000
+    for call in (svm.predict, svm.decision_function):
+        with pytest.raises(ValueError, match="X is no valid sparse matrix"):
+            call(wrong)
+    with pytest.raises(ValueError, match="1000 at place 4 is out of range"):
+        svm.fit(wrong, y[[0, 99]])
+
+
 def test_the_number_of_classes_must_fit():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"greater than one; got 1 class"):

@@ -143,6 +143,35 @@ def test_warm_starts_reach_the_same_optimum(kind):
     assert warm.certificate_.dual <= cold.certificate_.primal
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"kernel": "rbf"}, {"loss": "squared_hinge"}, {"solver": "block-dual"}, {"solver": "n-slack"}],
+    ids=str,
+)
+def test_no_tolerance_is_too_small_to_end(parameters):
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, size=60)
+        found = MulticlassSVM(tol=0.0, max_iter=None, max_time=60.0, **parameters).fit(X, y).certificate_
+        assert found.converged
+        assert 0.0 <= found.relative_gap < 1e-12
+        assert found.dual <= found.primal
+
+
+def test_rounding_puts_no_dual_above_its_primal():
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        found = MulticlassSVM().fit(rng.normal(size=(20, 3)), np.arange(20) % 3).certificate_
+        assert found.dual <= found.primal
+
+
+def test_auto_takes_cuts_for_few_rows_only():
+    X, y = make_classification(400, random_state=0)
+    for n, expected in ((200, "one-slack"), (201, "block-dual")):
+        assert BinarySVM(tol=0.1).fit(X[:n], y[:n]).history_[0]["solver"] == expected
+
+
 def test_limits_leave_a_usable_model_and_a_warning():
     X, y = sequences()
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):

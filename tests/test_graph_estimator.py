@@ -75,6 +75,11 @@ def test_several_labellings_of_the_estimator():
     assert len({tuple(labels) for labels, _ in top}) == 4
 
 
+def test_a_grid_has_at_least_one_place():
+    with pytest.raises(ValueError, match=r"features has shape \(0, 5, 1\): a grid has at least one place"):
+        mm.Graph.grid(np.ones((0, 5)))
+
+
 def test_node_weights_count_in_the_score():
     graph = mm.Graph([[1.0], [-1.0]], [[0, 1]], node_weights=[3.0, 1.0])
     svm = mm.GraphSVM(C=10.0).fit([graph], [["a", "b"]])
@@ -185,7 +190,7 @@ def test_bad_graphs_are_refused(arguments, message):
     ("keywords", "message"),
     [
         ({"node_weights": [1.0]}, "node_weights"),
-        ({"node_weights": [1.0, -1.0]}, "node_weights"),
+        ({"node_weights": [1.0, -1.0]}, r"node_weights\[1\] is -1; expected a finite number ≥ 0"),
         ({"edge_types": [0, 1]}, "edge_types"),
         ({"edge_types": [-1]}, "edge_types must be numbers from 0"),
         ({"edge_types": [2**31 - 1]}, "edge_types must be numbers from 0"),

@@ -145,6 +145,17 @@ def test_auto_takes_cuts_where_columns_do_not_fit():
         assert "kernel_cache" in solution.history[0]["reason"]
 
 
+def test_auto_takes_cuts_where_rows_have_most_in_common():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    for constant, expected in ((1.0, "block-dual"), (1e4, "one-slack")):
+        solution = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.5, constant=constant)), X, y)
+        assert solution.solver == expected
+        assert solution.certificate.converged
+        assert ("share" in solution.history[0]["reason"]) == (expected == "one-slack")
+
+
 @pytest.mark.parametrize("kind", ["binary", "chain"])
 def test_auto_takes_samples_where_exact_cuts_would_take_too_long(kind, monkeypatch):
     rng = np.random.default_rng(0)

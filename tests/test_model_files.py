@@ -199,6 +199,8 @@ def test_what_cannot_be_saved_is_said(tmp_path):
         Mine().fit(X_IRIS, Y_IRIS > 0).save(path)
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing"):
         fitted("binary")[0].save(tmp_path / "missing" / "model.mm")
+    with pytest.raises(IsADirectoryError, match="is a folder: give the name of a file in it"):
+        fitted("binary")[0].save(tmp_path)
     assert os.listdir(tmp_path) == []
 
 

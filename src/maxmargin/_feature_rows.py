@@ -79,6 +79,17 @@ def _largest(X: Any) -> float:
     return float(np.maximum(-float(values.min()), float(values.max()))) if values.size else 0.0
 
 
+def check_columns(X: Any) -> None:
+    """Refuse a sparse matrix whose arrays point outside of it: SciPy would read whatever lies there."""
+    is_sparse: bool = sp.issparse(X)
+    if not is_sparse:
+        return
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"X is no valid sparse matrix: {error}.") from error
+
+
 def core_features(X: Any) -> _core.Features:
     """Return a core view of a CSR or dense matrix that was already validated.
 

@@ -57,6 +57,10 @@ def token_features(
     if pos is not None and len(pos) != len(words):
         raise ValueError(f"pos has {len(pos)} tags but words has {len(words)} words: every word needs one tag")
 
+    for i, word in enumerate(words):
+        if not isinstance(word, str):
+            raise TypeError(f"words[{i}] is {word!r}; expected a string")
+
     lower = [word.lower() for word in words]
     shapes = [word_shape(word) for word in words]
     sentence = []

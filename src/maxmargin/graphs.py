@@ -167,6 +167,8 @@ class Graph:
         if values.ndim != 3:
             raise ValueError(f"features has shape {values.shape}; expected height × width × features.")
         height, width = values.shape[:2]
+        if height * width == 0:
+            raise ValueError(f"features has shape {values.shape}: a grid has at least one place.")
         numbers = np.arange(height * width).reshape(height, width)
         pairs = [(numbers[:, :-1], numbers[:, 1:]), (numbers[:-1], numbers[1:])]
         if diagonals:
@@ -392,6 +394,10 @@ def _checked_weights(given: ArrayLike | None, n_nodes: int) -> FloatArray | None
     if given is None:
         return None
     weights = np.asarray(given, dtype=np.float64)
-    if weights.shape != (n_nodes,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+    if weights.shape != (n_nodes,):
         raise ValueError(f"node_weights has shape {weights.shape}; expected {n_nodes} finite numbers ≥ 0.")
+    is_bad = ~(np.isfinite(weights) & (weights >= 0.0))
+    if is_bad.any():
+        node = int(np.argmax(is_bad))
+        raise ValueError(f"node_weights[{node}] is {weights[node]:g}; expected a finite number ≥ 0.")
     return _frozen(weights)

@@ -155,6 +155,14 @@ class KernelScores(Problem):
         return int(self._X.shape[0])
 
     @property
+    def shared_part(self) -> float:
+        """Which share of the kernel's diagonal lies in the one direction that rows have most in common, by a sample of them."""
+        rows = np.unique(np.linspace(0, self._X.shape[0] - 1, _SAMPLED_ROWS).astype(np.int64))
+        values = np.asarray(self.kernel(self._X[rows], self._X[rows]), dtype=np.float64)
+        total = float(np.trace(values))
+        return float(np.linalg.eigvalsh(values)[-1]) / total if np.isfinite(total) and total > 0.0 else 0.0
+
+    @property
     def kept_columns(self) -> float:
         """Which share of the columns of the kernel matrix may be kept."""
         n_rows, n_bytes = self._X.shape[0], 4.0 if self.is_single else 8.0

@@ -173,4 +173,6 @@ def default_grid(Cs: Any, largest: float) -> FloatArray:
     """Return the grid that ``Cs`` means: so many values from a thousandth of ``largest`` up to it, or those given."""
     if is_integer(Cs, 1):
         return np.geomspace(largest / 1000.0, largest, int(Cs)) if Cs > 1 else np.array([float(largest)])
+    if np.ndim(Cs) == 0:
+        raise TypeError(f"Cs must be an integer ≥ 1 or a list of values of C, found {Cs!r}.")
     return check_grid(Cs)

@@ -132,6 +132,11 @@ class Problem(ABC):
         return 1.0
 
     @property
+    def shared_part(self) -> float:
+        """Which share of the kernel's diagonal lies in the direction that rows have most in common; where there is one."""
+        return 0.0
+
+    @property
     def n_kernel_rows(self) -> int:
         """How many rows and columns the kernel matrix has; where there is one."""
         return 0

@@ -306,7 +306,7 @@ def load(path: str | os.PathLike[str], *, model: Model | None = None) -> MaxMarg
 
     Returns
     -------
-    BinarySVM, MulticlassSVM, ChainSVM or StructuralSVM
+    BinarySVM, MulticlassSVM, ChainSVM, GraphSVM or StructuralSVM
         The fitted estimator. Its predictions are those of the one that was saved; ``history_`` is empty.
 
     Raises

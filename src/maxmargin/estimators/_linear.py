@@ -15,6 +15,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from maxmargin._feature_rows import check_columns
 from maxmargin._parameters import check_bool, effective_n_jobs, is_number
 from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, is_sparse
 from maxmargin.estimators._kernels import (
@@ -257,6 +258,7 @@ class LinearClassifier(ClassifierMixin, KernelEstimator, MaxMarginEstimator):  #
             if hasattr(self, "expansion_"):
                 scores = self.expansion_.scores(X, effective_n_jobs(self.n_jobs))
             else:
+                check_columns(X)
                 scores = np.asarray(X @ self.coef_.T + self.intercept_)
         if not np.all(np.isfinite(scores)):
             row = int(np.argmax(~np.isfinite(scores).all(axis=1)))

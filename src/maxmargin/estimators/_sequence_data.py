@@ -116,8 +116,8 @@ def flatten_labels(y: Any, data: Sequences) -> list[Hashable]:
         raise ValueError(f"y has {len(y)} label sequences but X has {len(data)} sequences.")
     sequences = [labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in y]
     for i, (labels, length) in enumerate(zip(sequences, data.lengths.tolist(), strict=True)):
-        if isinstance(labels, (Mapping, Set)) or not hasattr(labels, "__len__"):
-            raise TypeError(f"y[{i}] is {labels!r}; expected a sequence of labels.")
+        if isinstance(labels, (str, bytes, Mapping, Set)) or not hasattr(labels, "__len__"):
+            raise TypeError(f"y[{i}] is {labels!r}; expected a sequence of labels, one for each token.")
         if len(labels) != length:
             raise ValueError(
                 f"y[{i}] has {len(labels)} labels but X[{i}] has {length} rows: every token needs one label."

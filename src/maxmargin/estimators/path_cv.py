@@ -157,8 +157,8 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         if not isinstance(self.estimator, MaxMarginEstimator):
             raise TypeError(
-                f"estimator is of type {type(self.estimator).__name__}; expected one of BinarySVM, MulticlassSVM, ChainSVM and "
-                "StructuralSVM. In a pipeline, PathCV takes their place: make_pipeline(…, PathCV(BinarySVM()))."
+                f"estimator is of type {type(self.estimator).__name__}; expected one of BinarySVM, MulticlassSVM, ChainSVM, "
+                "GraphSVM and StructuralSVM. In a pipeline, PathCV takes their place: make_pipeline(…, PathCV(BinarySVM()))."
             )
         check_bool("refit", self.refit)
         if not is_number(self.estimator.C) or self.estimator.C <= 0:

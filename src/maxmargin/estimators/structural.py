@@ -345,5 +345,5 @@ def check_model(model: Any) -> None:
         )
     raise TypeError(
         f"model is of type {type(model).__name__}; expected an instance of a subclass of maxmargin.Model. The models "
-        "of maxmargin.models have estimators of their own: BinarySVM, MulticlassSVM and ChainSVM."
+        "of maxmargin.models have estimators of their own: BinarySVM, MulticlassSVM, ChainSVM and GraphSVM."
     )

@@ -207,6 +207,8 @@ def _write(path: Path, text: str, arrays: dict[str, NDArray[Any]]) -> None:
     folder = target.parent if path.is_symlink() else path.parent
     if not folder.exists():
         raise FileNotFoundError(f"{path} could not be written: there is no folder {folder}.")
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
     beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
         try:

@@ -17,8 +17,13 @@ _PROBED = 8
 _MOST_BYTES = 4e9
 _BYTES_PER_TERM = 48
 _KEPT_PLANES = 10
+# Up to so many examples cuts take no time that counts.
+_FEW_EXAMPLES = 200
 # With an exact kernel, rows are moved several times: where fewer columns of the matrix are kept, cuts take less time.
 _SHARE_OF_COLUMNS = 0.25
+# Rows that have more than this in common (a large constant in the kernel, say) push each other back and forth when they are
+# moved one by one.
+_MOSTLY_SHARED = 0.95
 # Exact training takes about so many values for each pair of rows; a value takes about so long. By these guesses, and not by a
 # clock, so that the choice repeats, training of more than so many seconds is left to samples.
 _PASSES, _SECONDS_PER_VALUE, _LONGEST = 5.0, 3e-9, 3600.0
@@ -72,8 +77,8 @@ def choose_by_problem(
             return sampled
     if choice.solver != "block-dual" or len(ids) == 0:
         return choice
-    if loss == "hinge" and problem.is_small and not choice.options:
-        reason = "a pass costs next to nothing, and cuts depend neither on chance nor on the order of the examples"
+    if loss == "hinge" and problem.is_small and problem.n_examples <= _FEW_EXAMPLES and not choice.options:
+        reason = "examples are few, and cuts depend neither on chance nor on their order"
         return _with_defaults(Choice("one-slack", reason, {}))
     if not problem.has_vectors:
         return _with_kernel(choice, problem, loss)
@@ -109,9 +114,15 @@ def _with_samples(problem: Problem, max_time: float | None) -> Choice | None:
 def _with_kernel(choice: Choice, problem: Problem, loss: str) -> Choice:
     """Return block-dual where the columns of the kernel matrix that it comes back to fit in memory, else cuts, which need few."""
     share = problem.kept_columns
-    if loss == "hinge" and share < _SHARE_OF_COLUMNS and not choice.options:
-        reason = f"{share:.0%} of the columns of the kernel matrix fit in kernel_cache; cuts ask for fewer of them"
-        return _with_defaults(Choice("one-slack", reason, {}))
+    if loss == "hinge" and not choice.options:
+        if share < _SHARE_OF_COLUMNS:
+            reason = f"{share:.0%} of the columns of the kernel matrix fit in kernel_cache; cuts ask for fewer of them"
+            return _with_defaults(Choice("one-slack", reason, {}))
+        if problem.shared_part > _MOSTLY_SHARED:
+            reason = (
+                "the kernel has a part that nearly all rows share, which cuts move at once and rows against each other"
+            )
+            return _with_defaults(Choice("one-slack", reason, {}))
     return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
 
 

@@ -201,6 +201,11 @@ _OVERTIME, _LEAST_OVERTIME = 0.1, 1.0
 
 # Endings that mean more than their text.
 _RULE_MET = "the stopping rule was met"
+_AS_CLOSE_AS_POSSIBLE = "the gap is as small as rounding lets it become"
+# By so much of the primal sums may put the dual above it; more is a contradiction.
+_ROUNDED_OFF = 1e-6
+# A gap below this share of the primal that no longer falls is one of rounding.
+_ROUNDED_GAP = 1e-12
 INTERRUPTED = "training was interrupted"
 
 
@@ -286,12 +291,16 @@ class _Best:
         return error > 0.0 and error * total > _ERROR_SHARE * max(asked, self.gap if self.dual > -np.inf else 0.0)
 
     def certificate(self, problem: Problem, message: str) -> Certificate:
+        primal = float(self.primal) if self.has_primal and np.isfinite(self.primal) else None
+        dual = float(self.dual) if np.isfinite(self.dual) else None
+        if primal is not None and dual is not None and primal < dual <= primal + _ROUNDED_OFF * abs(primal):
+            dual = primal  # which is a lower bound too
         return Certificate(
-            primal=float(self.primal) if self.has_primal and np.isfinite(self.primal) else None,
-            dual=float(self.dual) if np.isfinite(self.dual) else None,
+            primal=primal,
+            dual=dual,
             oracle_calls=problem.oracle_calls,
             exact=problem.is_exact and self.is_precise and not (self.has_primal and np.isinf(self.primal)),
-            converged=message == _RULE_MET,
+            converged=message in (_RULE_MET, _AS_CLOSE_AS_POSSIBLE),
             message=message,
             oracle_exact=problem.is_exact,
             primal_interval=self.interval,
@@ -372,6 +381,9 @@ def run(
                         message = _RULE_MET
                         break
                     solver.demand_precision()
+                if stall.is_long and best.is_within(_ROUNDED_GAP):
+                    message = _AS_CLOSE_AS_POSSIBLE
+                    break
                 if stall.is_long and problem.bounds_misses and not problem.is_exact:
                     message = "the gap no longer closes, for what searches leave open"
                     break
@@ -441,7 +453,7 @@ def _check_bounds(certificate: Certificate, problem: Problem) -> None:
     primal, dual = certificate.primal, certificate.dual
     if primal is None:
         return
-    if np.isnan(primal) or (dual is not None and certificate.exact and dual > primal + 1e-6 * abs(primal)):
+    if np.isnan(primal) or (dual is not None and certificate.exact and dual > primal + _ROUNDED_OFF * abs(primal)):
         found = f"the bounds contradict each other (primal {primal:g}, dual {dual})"
         if not problem.has_vectors:
             raise ValueError(

@@ -60,14 +60,15 @@ class OneSlack(Solver):
             1.0,
             lambda v: is_number(v) and 0 < v <= 1,
             "a number in (0, 1]",
-            "portion of the examples that the oracle is asked for at a time when the cache offers nothing",
+            "portion of the examples that the oracle is asked for at a time when the cache offers nothing; below 1 not without a "
+            "cache, nor with stabilization",
         ),
         "stabilization": Option(
             None,
             lambda v: v in (None, "line-search", "auto"),
             "None, 'line-search' or 'auto'",
             "where planes are searched: at the QP's solution (None), or near the best point by a line search on cached planes; "
-            "'auto': by line search unless the problem is so small that passes cost nothing",
+            "'auto': by line search unless the problem is so small that passes cost nothing. The line search needs a cache.",
         ),
         "warm_start_passes": Option(
             None,
