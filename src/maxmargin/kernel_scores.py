@@ -33,9 +33,10 @@ from maxmargin.weights import DenseWeights
 # Up to so many rows nothing costs anything.
 _FEW_ROWS = 200
 # What float32 rounds off a kernel value: units of which a few come of the exponential, and as many of its exponent as that is a
-# difference of. In a score this may come to a share of the tolerance. Values and exponents are looked at for so many rows. (Dense
-# rows with larger exponents are treated apart.)
-_ROUNDING, _FEW_UNITS, _SINGLE_SHARE = 6e-8, 10.0, 0.3
+# difference of. In a score this may be estimated at a share of the tolerance: where it was measured, a quarter of it was found,
+# since few coefficients are as large as they can be. Values and exponents are looked at for so many rows. (Dense rows with
+# larger exponents are treated apart.)
+_ROUNDING, _FEW_UNITS, _SINGLE_SHARE = 6e-8, 10.0, 0.75
 _SAMPLED_ROWS, _APART = 128, 1024.0
 # Kernel values count as 0 where all that a score may lose by that is this share of the tolerance.
 _NEGLIGIBLE_SHARE = 1e-5
