@@ -179,7 +179,7 @@ def test_every_solver_reaches_the_reference_optimum(name, variant, rescaling, co
         w = to_reference(problem.native, solution.w)
         independent = reference.primal(w, problem.planes(rescaling), problem.C, problem.sample_weight, loss)
         assert certificate.primal == pytest.approx(independent, rel=1e-10)
-        assert certificate.dual == max(record["dual"] for record in solution.history)
+        assert certificate.dual == min(certificate.primal, max(record["dual"] for record in solution.history))
         if problem.bounded is not None:
             assert np.all(w[problem.bounded] >= 0)
 
