@@ -172,6 +172,18 @@ def test_auto_takes_cuts_for_few_rows_only():
         assert BinarySVM(tol=0.1).fit(X[:n], y[:n]).history_[0]["solver"] == expected
 
 
+def test_auto_takes_cuts_where_one_column_is_larger_than_all_others():
+    X, y = make_classification(400, 8, random_state=0)
+    assert BinarySVM(tol=0.1).fit(X, y).history_[0]["solver"] == "block-dual"
+    svm = BinarySVM().fit(X * np.geomspace(0.1, 100.0, 8), y)
+    assert svm.history_[0]["solver"] == "one-slack"
+    assert "one direction" in svm.history_[0]["reason"]
+    assert svm.certificate_.converged
+    # Fits that go on from each other have one solver.
+    steep = BinarySVM(warm_start=True).fit(X * np.geomspace(0.1, 100.0, 8), y)
+    assert steep.history_[0]["solver"] == "block-dual"
+
+
 def test_limits_leave_a_usable_model_and_a_warning():
     X, y = sequences()
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):

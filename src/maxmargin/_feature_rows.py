@@ -16,8 +16,25 @@ _INT32_MAX = np.iinfo(np.int32).max
 _LARGEST_FEATURE = 1e100
 
 
+def check_places(X: Any, name: str = "X") -> None:
+    """Refuse a sparse matrix whose arrays point outside of it: SciPy would read or write whatever lies there."""
+    is_sparse: bool = sp.issparse(X)
+    if not is_sparse:
+        return
+    try:
+        if X.format == "coo":
+            for axis, (places, length) in enumerate(zip(X.coords, X.shape, strict=True)):
+                if places.size and not 0 <= places.min() <= places.max() < length:
+                    raise ValueError(f"a number of axis {axis} is not below {length}")
+        elif hasattr(X, "check_format"):
+            X.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"{name} is no valid sparse matrix: {error}.") from error
+
+
 def as_features(X: Any, name: str = "X") -> Any:
     """Return a matrix of real numbers, dense in float32 or float64, or CSR; its values are not looked at."""
+    check_places(X, name)
     is_sparse: bool = sp.issparse(X)
     try:
         matrix: Any = X if is_sparse else np.asarray(X)
@@ -77,17 +94,6 @@ def _largest(X: Any) -> float:
     is_sparse: bool = sp.issparse(X)
     values = X.data if is_sparse else X
     return float(np.maximum(-float(values.min()), float(values.max()))) if values.size else 0.0
-
-
-def check_columns(X: Any) -> None:
-    """Refuse a sparse matrix whose arrays point outside of it: SciPy would read whatever lies there."""
-    is_sparse: bool = sp.issparse(X)
-    if not is_sparse:
-        return
-    try:
-        X.check_format(full_check=True)
-    except ValueError as error:
-        raise ValueError(f"X is no valid sparse matrix: {error}.") from error
 
 
 def core_features(X: Any) -> _core.Features:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._feature_rows import as_features, check_scale, first_not_finite
+from maxmargin._feature_rows import as_features, check_places, check_scale, first_not_finite
 from maxmargin.problem import FloatArray, IntArray
 
 # Nodes and edges have 32-bit numbers in the core.
@@ -368,6 +368,7 @@ def _frozen_rows(rows: Any) -> sp.csr_array:
 
 
 def _checked_edge_features(given: ArrayLike, n_rows: int, name: str) -> FloatArray:
+    check_places(given, name)
     is_sparse: bool = sp.issparse(given)
     matrix: Any = given
     rows = np.asarray(matrix.toarray() if is_sparse else matrix, dtype=np.float64)

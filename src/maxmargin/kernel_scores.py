@@ -27,16 +27,15 @@ from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel, LowRank
 from maxmargin.kernels.product import DOUBLE_ROWS, Coefficients, Product, centre_of, kernel_product, part_product
 from maxmargin.low_rank_problem import LowRankFeatures
-from maxmargin.problem import FloatArray, IntArray, Problem
+from maxmargin.problem import FloatArray, IntArray, Leading, Problem
 from maxmargin.weights import DenseWeights
 
 # Up to so many rows nothing costs anything.
 _FEW_ROWS = 200
 # What float32 rounds off a kernel value: units of which a few come of the exponential, and as many of its exponent as that is a
-# difference of. In a score this may be estimated at a share of the tolerance: where it was measured, a quarter of it was found,
-# since few coefficients are as large as they can be. Values and exponents are looked at for so many rows. (Dense rows with
-# larger exponents are treated apart.)
-_ROUNDING, _FEW_UNITS, _SINGLE_SHARE = 6e-8, 10.0, 0.75
+# difference of. In a score this may come to a share of the tolerance. Values and exponents are looked at for so many rows. (Dense
+# rows with larger exponents are treated apart.)
+_ROUNDING, _FEW_UNITS, _SINGLE_SHARE = 6e-8, 10.0, 0.3
 _SAMPLED_ROWS, _APART = 128, 1024.0
 # Kernel values count as 0 where all that a score may lose by that is this share of the tolerance.
 _NEGLIGIBLE_SHARE = 1e-5
@@ -155,13 +154,10 @@ class KernelScores(Problem):
         """How many rows and columns the kernel matrix has."""
         return int(self._X.shape[0])
 
-    @property
-    def shared_part(self) -> float:
-        """Which share of the kernel's diagonal lies in the one direction that rows have most in common, by a sample of them."""
+    def leading(self) -> Leading:
+        """Return what the rows have along the direction of the kernel's space that they share most, by a sample of them."""
         rows = np.unique(np.linspace(0, self._X.shape[0] - 1, _SAMPLED_ROWS).astype(np.int64))
-        values = np.asarray(self.kernel(self._X[rows], self._X[rows]), dtype=np.float64)
-        total = float(np.trace(values))
-        return float(np.linalg.eigvalsh(values)[-1]) / total if np.isfinite(total) and total > 0.0 else 0.0
+        return Leading.of(np.asarray(self.kernel(self._X[rows], self._X[rows]), dtype=np.float64))
 
     @property
     def kept_columns(self) -> float:

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from maxmargin.weights import Cuts, DenseWeights
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
+# What rows are like is learnt from so many of them.
+_SAMPLED_ROWS = 128
+
 
 class InexactOracleWarning(UserWarning):
     """An oracle returned an output that is provably not the most violated one."""
@@ -25,6 +28,22 @@ class InexactOracleWarning(UserWarning):
 
 class InexactPredictionWarning(UserWarning):
     """A prediction is not known to have the highest score: the search for it did not close."""
+
+
+class Leading(NamedTuple):
+    """Rows along the direction that they share most: their mean square there, and which share of all their squares that is."""
+
+    square: float
+    share: float
+
+    @classmethod
+    def of(cls, products: FloatArray) -> Leading:
+        """Return that of rows with these products."""
+        total = float(np.trace(products))
+        if not (np.isfinite(total) and total > 0.0):
+            return cls(0.0, 0.0)
+        largest = float(np.linalg.eigvalsh(products)[-1])
+        return cls(largest / len(products), largest / total)
 
 
 @dataclass(frozen=True)
@@ -131,10 +150,9 @@ class Problem(ABC):
         """Which share of the columns of a kernel matrix may be kept; where there is one."""
         return 1.0
 
-    @property
-    def shared_part(self) -> float:
-        """Which share of the kernel's diagonal lies in the direction that rows have most in common; where there is one."""
-        return 0.0
+    def leading(self) -> Leading:
+        """Return what the rows have along the direction that they share most, by a sample of them; where there are rows."""
+        return Leading(0.0, 0.0)
 
     @property
     def n_kernel_rows(self) -> int:
@@ -286,6 +304,11 @@ class LinearProblem(Problem):
     def decoding_work(self) -> float:
         """What decoding takes beside reading, for each row: a guess."""
         return self.space.decoding_work
+
+    def leading(self) -> Leading:
+        """Return what the rows have along the direction that they share most, by a sample of them."""
+        rows = np.unique(np.linspace(0, self.space.n_rows - 1, _SAMPLED_ROWS).astype(np.int64))
+        return Leading.of(self.space.row_products(rows).reshape(len(rows), len(rows)))
 
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, where the structure has no table and few weights."""

@@ -210,6 +210,7 @@ def solutions_at(
             rescaling,
             model.abilities,
             solver_options,
+            C=max(Cs),
             max_time=max_time,
             needs_planes=keep_planes or planes is not None or len(Cs) > 1,
         )

@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin._feature_rows import check_columns
+from maxmargin._feature_rows import check_places
 from maxmargin._parameters import check_bool, effective_n_jobs, is_number
 from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, is_sparse
 from maxmargin.estimators._kernels import (
@@ -199,6 +199,7 @@ class LinearClassifier(ClassifierMixin, KernelEstimator, MaxMarginEstimator):  #
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         """Return checked data."""
+        check_places(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
         with _unsortable():
             check_classification_targets(y)
@@ -253,12 +254,12 @@ class LinearClassifier(ClassifierMixin, KernelEstimator, MaxMarginEstimator):  #
             For two classes, positive means ``classes_[1]``.
         """
         check_is_fitted(self)
+        check_places(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
             if hasattr(self, "expansion_"):
                 scores = self.expansion_.scores(X, effective_n_jobs(self.n_jobs))
             else:
-                check_columns(X)
                 scores = np.asarray(X @ self.coef_.T + self.intercept_)
         if not np.all(np.isfinite(scores)):
             row = int(np.argmax(~np.isfinite(scores).all(axis=1)))

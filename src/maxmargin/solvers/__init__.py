@@ -106,6 +106,7 @@ def settle_solver(
     abilities: frozenset[str],
     options: Mapping[str, Any] | None,
     *,
+    C: float,
     max_time: float | None = None,
     needs_planes: bool = False,
 ) -> tuple[Solver, Record]:
@@ -117,7 +118,9 @@ def settle_solver(
         return solver, {}
     by_options = choose_by_options(SOLVERS, loss, options, abilities)
     can_sample = not options and not needs_planes and rescaling in SOLVERS["sampled-cuts"].rescalings
-    choice = choose_by_problem(by_options, problem, loss, can_sample=can_sample, max_time=max_time)
+    # A run that is to go on from another's planes must have the same solver whatever its C is.
+    known_C = None if needs_planes else C
+    choice = choose_by_problem(by_options, problem, loss, known_C, can_sample=can_sample, max_time=max_time)
     settled = solver if choice.solver == solver.name else SOLVERS[choice.solver](choice.options)
     return settled, choice.record()
 

@@ -21,9 +21,11 @@ _KEPT_PLANES = 10
 _FEW_EXAMPLES = 200
 # With an exact kernel, rows are moved several times: where fewer columns of the matrix are kept, cuts take less time.
 _SHARE_OF_COLUMNS = 0.25
-# Rows that have more than this in common (a large constant in the kernel, say) push each other back and forth when they are
-# moved one by one.
+# Rows push each other back and forth when they are moved one by one where C times their square along one direction is large, or
+# nearly all of their squares lies there (a large constant in the kernel). So many weights take few cuts.
+_STEEP, _FEW_WEIGHTS = 20.0, 64
 _MOSTLY_SHARED = 0.95
+_SHARED = "the rows' squares along one direction are large: cuts move all of them there at once, one by one they push back and forth"
 # Exact training takes about so many values for each pair of rows; a value takes about so long. By these guesses, and not by a
 # clock, so that the choice repeats, training of more than so many seconds is left to samples.
 _PASSES, _SECONDS_PER_VALUE, _LONGEST = 5.0, 3e-9, 3600.0
@@ -64,7 +66,13 @@ def choose_by_options(
 
 
 def choose_by_problem(
-    choice: Choice, problem: Problem, loss: str, *, can_sample: bool = False, max_time: float | None = None
+    choice: Choice,
+    problem: Problem,
+    loss: str,
+    C: float | None,
+    *,
+    can_sample: bool = False,
+    max_time: float | None = None,
 ) -> Choice:
     """Return the choice for this problem: cuts where it is small, or where the planes of all examples would not fit in memory.
 
@@ -77,9 +85,12 @@ def choose_by_problem(
             return sampled
     if choice.solver != "block-dual" or len(ids) == 0:
         return choice
-    if loss == "hinge" and problem.is_small and problem.n_examples <= _FEW_EXAMPLES and not choice.options:
-        reason = "examples are few, and cuts depend neither on chance nor on their order"
-        return _with_defaults(Choice("one-slack", reason, {}))
+    if loss == "hinge" and problem.is_small and not choice.options:
+        if problem.n_examples <= _FEW_EXAMPLES:
+            reason = "examples are few, and cuts depend neither on chance nor on their order"
+            return _with_defaults(Choice("one-slack", reason, {}))
+        if C is not None and problem.n_weights <= _FEW_WEIGHTS and C * problem.leading().square > _STEEP:
+            return _with_defaults(Choice("one-slack", _SHARED, {}))
     if not problem.has_vectors:
         return _with_kernel(choice, problem, loss)
     if problem.starts_processes and problem.n_jobs > 1:
@@ -118,11 +129,8 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str) -> Choice:
         if share < _SHARE_OF_COLUMNS:
             reason = f"{share:.0%} of the columns of the kernel matrix fit in kernel_cache; cuts ask for fewer of them"
             return _with_defaults(Choice("one-slack", reason, {}))
-        if problem.shared_part > _MOSTLY_SHARED:
-            reason = (
-                "the kernel has a part that nearly all rows share, which cuts move at once and rows against each other"
-            )
-            return _with_defaults(Choice("one-slack", reason, {}))
+        if problem.leading().share > _MOSTLY_SHARED:
+            return _with_defaults(Choice("one-slack", _SHARED, {}))
     return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
 
 
