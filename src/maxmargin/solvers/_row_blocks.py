@@ -33,7 +33,7 @@ _REDUCTION, _SLOW = 0.3, 0.7
 _MOST_ROUNDS, _VISIT_SHARE = 3.0, 0.25
 # Sweeps crawl when so many visits of all examples did not halve the gap, and to close it would take more than the second
 # number at the pace of the last iteration: what takes their place is slower by far, and no faster where they get on at all.
-_CRAWLING_ROUNDS, _HOPELESS_ROUNDS = 100.0, 5000.0
+_CRAWLING_ROUNDS, _HOPELESS_ROUNDS = 60.0, 2000.0
 # General blocks are so much slower to sweep that more planes than this do better here, crawling or not.
 _FEW_PLANES = 20_000
 

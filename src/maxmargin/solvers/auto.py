@@ -25,7 +25,7 @@ _SHARE_OF_COLUMNS = 0.25
 # nearly all of their squares lies there (a large constant in the kernel). So many weights take few cuts.
 _STEEP, _FEW_WEIGHTS = 20.0, 64
 _MOSTLY_SHARED = 0.95
-_SHARED = "the rows' squares along one direction are large: cuts move all of them there at once, one by one they push back and forth"
+_SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
 # Exact training takes about so many values for each pair of rows; a value takes about so long. By these guesses, and not by a
 # clock, so that the choice repeats, training of more than so many seconds is left to samples.
 _PASSES, _SECONDS_PER_VALUE, _LONGEST = 5.0, 3e-9, 3600.0
