@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM
+from maxmargin.features import token_features
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,16 @@ def test_a_sparse_matrix_that_points_outside_of_itself_is_refused(kind):
     for call in calls:
         with pytest.raises(ValueError, match="is no valid sparse matrix"):
             call(wrong)
+
+
+def test_a_number_of_Cs_is_at_least_one():
+    with pytest.raises(TypeError, match="Cs must be an integer ≥ 1 or a list of values of C, found 0"):
+        BinarySVM().path(*make_classification(20), Cs=0)
+
+
+def test_words_must_be_strings():
+    with pytest.raises(TypeError, match=r"words\[1\] is None; expected a string"):
+        token_features(["We", None])
 
 
 def test_the_number_of_classes_must_fit():

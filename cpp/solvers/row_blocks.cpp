@@ -1,7 +1,6 @@
 #include "solvers/row_blocks.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -204,8 +203,8 @@ double RowBlocks::rescale(double ratio, double norm2) {
     double linear = 0.0, quadratic = norm2;
     for_each_mass([&](int64_t example, int32_t label, double alpha) { linear += alpha * loss(example, label); });
     if (squared_) quadratic += 2.0 * (linear - linear_part());
-    const double most = squared_ || linear <= 0.0 ? std::numeric_limits<double>::infinity() : most_growth();
-    const double multiple = linear <= 0.0 ? 0.0 : quadratic > 0.0 ? std::min(most, linear / quadratic) : std::isfinite(most) ? most : ratio;
+    const double most = squared_ ? std::numeric_limits<double>::infinity() : most_growth();
+    const double multiple = linear <= 0.0 ? 0.0 : quadratic > 0.0 ? std::min(most, linear / quadratic) : most;
     for (double& alpha : alpha_) alpha *= multiple;
     masses_.scale(multiple);
     return multiple;

@@ -27,7 +27,7 @@ from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel, LowRank
 from maxmargin.kernels.product import DOUBLE_ROWS, Coefficients, Product, centre_of, kernel_product, part_product
 from maxmargin.low_rank_problem import LowRankFeatures
-from maxmargin.problem import FloatArray, IntArray, Leading, Problem
+from maxmargin.problem import SAMPLED_ROWS, FloatArray, IntArray, Leading, Problem, sample_of
 from maxmargin.weights import DenseWeights
 
 # Up to so many rows nothing costs anything.
@@ -36,7 +36,7 @@ _FEW_ROWS = 200
 # difference of. In a score this may come to a share of the tolerance. Values and exponents are looked at for so many rows. (Dense
 # rows with larger exponents are treated apart.)
 _ROUNDING, _FEW_UNITS, _SINGLE_SHARE = 6e-8, 10.0, 0.3
-_SAMPLED_ROWS, _APART = 128, 1024.0
+_APART = 1024.0
 # Kernel values count as 0 where all that a score may lose by that is this share of the tolerance.
 _NEGLIGIBLE_SHARE = 1e-5
 # Functions are tried for symmetry on so few rows; values may differ by this share of the largest.
@@ -108,8 +108,7 @@ class KernelScores(Problem):
         n_rows = self._X.shape[0]
         if self._must_be_double or n_rows <= DOUBLE_ROWS or self.kernel.name != "rbf" or not np.isfinite(C):
             return False
-        rows = np.linspace(0, n_rows - 1, _SAMPLED_ROWS).astype(np.int64)
-        points = np.linspace(0, n_rows - 1, 4 * _SAMPLED_ROWS).astype(np.int64)
+        rows, points = sample_of(n_rows, SAMPLED_ROWS), sample_of(n_rows, 4 * SAMPLED_ROWS)
         largest = float(np.sqrt((self.kernel(self._X[rows], self._X[points]) ** 2).mean(axis=1).max()))
         heaviest = 1.0 if self.sample_weight is None else float(self.sample_weight.max())
         error = _ROUNDING * (_FEW_UNITS + self._largest_exponent(rows))
@@ -125,7 +124,7 @@ class KernelScores(Problem):
         left_out = most * float(np.abs(weights.vector[: self.n_kernel]).sum()) if most else 0.0
         if not self.is_single:
             return left_out
-        rows = np.linspace(0, self._X.shape[0] - 1, 2 * _SAMPLED_ROWS).astype(np.int64)
+        rows = sample_of(self._X.shape[0], 2 * SAMPLED_ROWS)
         entries = np.flatnonzero(weights.vector[: self.n_kernel])
         exact = self.scores_of(rows, entries, weights.vector[entries], is_single=False)
         if isinstance(weights, ExpansionWeights) and not weights.is_scored:
@@ -156,7 +155,7 @@ class KernelScores(Problem):
 
     def leading(self) -> Leading:
         """Return what the rows have along the direction of the kernel's space that they share most, by a sample of them."""
-        rows = np.unique(np.linspace(0, self._X.shape[0] - 1, _SAMPLED_ROWS).astype(np.int64))
+        rows = sample_of(self._X.shape[0], SAMPLED_ROWS)
         return Leading.of(np.asarray(self.kernel(self._X[rows], self._X[rows]), dtype=np.float64))
 
     @property
@@ -297,7 +296,7 @@ def _check_symmetric(kernel: Kernel, X: Any) -> None:
 
 def _some_diagonal(kernel: Kernel, X: Any) -> FloatArray:
     """Return k(x, x) of some rows, for its scale."""
-    rows = np.linspace(0, X.shape[0] - 1, min(_SAMPLED_ROWS, X.shape[0])).astype(np.int64)
+    rows = sample_of(X.shape[0], SAMPLED_ROWS)
     if kernel.name != "precomputed":
         return kernel.diagonal(X[rows])
     return np.array([float(X[i, i]) for i in rows]) + kernel.constant

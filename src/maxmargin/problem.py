@@ -19,7 +19,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 # What rows are like is learnt from so many of them.
-_SAMPLED_ROWS = 128
+SAMPLED_ROWS = 128
 
 
 class InexactOracleWarning(UserWarning):
@@ -28,6 +28,11 @@ class InexactOracleWarning(UserWarning):
 
 class InexactPredictionWarning(UserWarning):
     """A prediction is not known to have the highest score: the search for it did not close."""
+
+
+def sample_of(n_rows: int, most: int) -> IntArray:
+    """Return the numbers of so many rows at most, spread over all of them."""
+    return np.linspace(0, n_rows - 1, min(most, n_rows)).astype(np.int64)
 
 
 class Leading(NamedTuple):
@@ -307,7 +312,7 @@ class LinearProblem(Problem):
 
     def leading(self) -> Leading:
         """Return what the rows have along the direction that they share most, by a sample of them."""
-        rows = np.unique(np.linspace(0, self.space.n_rows - 1, _SAMPLED_ROWS).astype(np.int64))
+        rows = sample_of(self.space.n_rows, SAMPLED_ROWS)
         return Leading.of(self.space.row_products(rows).reshape(len(rows), len(rows)))
 
     def score_line(self) -> _core.ScoreLine | None:
