@@ -136,15 +136,16 @@ def test_sdm_alternates_its_loops_as_the_paper_says(options, epsilon):
     assert len(history) > kappa1 + 2
     n_loops = n_early = 0
     for record, following in itertools.pairwise(history):
-        made, left = following["type_two_loops"], following["type_two_violation"]
-        if record["blocks_moved"] > 0 and n_loops >= kappa1 and record["violation"] > following["tau"]:
-            is_round, is_better = (n_loops + made - kappa1) % kappa2 == 0, left < 0.5 * record["violation"]
+        made, violations = following["type_two_loops"], following["type_two_violation"]
+        if record["blocks_moved"] > 0 and n_loops >= kappa1:
+            is_round = (n_loops + made - kappa1) % kappa2 == 0
+            first, last = violations
             assert made > 0
-            assert is_round or is_better
+            assert is_round or last < 0.5 * first or last <= following["tau"]
             n_early += not is_round
             assert made <= kappa2 - (n_loops - kappa1) % kappa2
         else:
-            assert (made, left) == (0, None)
+            assert (made, violations) == (0, None)
         n_loops += 1 + made
     assert any(record["type_two_loops"] > 0 for record in history)
     # Coarse tolerances are halved before κ2 loops have gone by.

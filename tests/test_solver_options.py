@@ -184,7 +184,7 @@ def test_history_has_the_promised_fields(solver, loss):
         "line-search": {"time_weights"},
         "block-dual": {"blocks", "planes_added", "sweeps", "face_steps", "time_visits", "time_sweeps"},
         "bcfw": {"entries", "moves", "block_gaps", "time_steps", "time_weights"},
-        "sdm": {"planes_added", "planes_dropped", "blocks_moved", "type_two_loops", "violation", "tau", "time_sweeps"},
+        "sdm": {"planes_added", "planes_dropped", "blocks_moved", "type_two_loops", "tau", "time_sweeps"},
         **{key: {"planes_added", "planes_dropped", "violation", "delta"} for key in ("dcd", "dcd-light", "cpd")},
     }
     solution = train(solver, loss=loss, tol=1e-2)

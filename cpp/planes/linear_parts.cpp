@@ -182,11 +182,20 @@ void LinearSpace::add_any(const PlaneParts& planes, const double* coefficients, 
     for (size_t slot = 0; slot < n_slots; ++slot) {
         const Scratch::LabelSum* sums = memory.sums.data() + slot * room;
         const size_t n = memory.n_sums[slot];
-        if (n > 0)
+        if (n == 2) {
+            // Mostly the truth and one other label.
+            const Scratch::LabelSum first = sums[0], second = sums[1];
+            features_.for_each(planes.rows[slot], [&](int64_t f, double x) {
+                Scalar* at = w + f * stride_;
+                at[first.label] += static_cast<Scalar>(first.coefficient * x);
+                at[second.label] += static_cast<Scalar>(second.coefficient * x);
+            });
+        } else if (n > 0) {
             features_.for_each(planes.rows[slot], [&](int64_t f, double x) {
                 Scalar* at = w + f * stride_;
                 for (size_t k = 0; k < n; ++k) at[sums[k].label] += static_cast<Scalar>(sums[k].coefficient * x);
             });
+        }
     }
 }
 

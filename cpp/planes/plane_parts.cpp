@@ -51,18 +51,38 @@ void PlaneParts::pop(size_t n_rows) {
 }
 
 void PlaneParts::erase(const std::vector<bool>& drop) {
-    PlaneParts kept;
-    kept.keeps_rows = keeps_rows;
-    kept.labels_per_row = labels_per_row;
+    // Rows that are still needed stand first, in the order in which the planes need them.
+    std::vector<int32_t> places(rows.size(), -1);
+    std::vector<int64_t> kept_rows;
+    kept_rows.reserve(rows.size());
+    const auto place_of = [&](int32_t slot) {
+        if (places[slot] < 0) {
+            places[slot] = static_cast<int32_t>(kept_rows.size());
+            kept_rows.push_back(rows[slot]);
+        }
+        return places[slot];
+    };
+    size_t n_planes = 0;
+    End begin, end;
     for (size_t p = 0; p < size(); ++p) {
-        if (drop[p]) continue;
-        for (const NodeTerm& term : nodes_of(p)) kept.nodes.push_back({kept.slot_of(rows[term.slot]), term.label, term.coefficient});
-        kept.weights.insert(kept.weights.end(), weights_of(p).begin(), weights_of(p).end());
-        kept.close_plane();
+        const End next = ends[p];
+        if (!drop[p]) {
+            for (uint32_t k = begin.node; k < next.node; ++k) nodes[end.node++] = {place_of(nodes[k].slot), nodes[k].label, nodes[k].coefficient};
+            for (uint32_t k = begin.weight; k < next.weight; ++k) weights[end.weight++] = weights[k];
+            ends[n_planes++] = end;
+        }
+        begin = next;
     }
+    nodes.resize(end.node);
+    weights.resize(end.weight);
+    ends.resize(n_planes);
+    n_used_rows = kept_rows.size();
     if (keeps_rows)
-        for (const int64_t row : rows) kept.cover(row);
-    *this = std::move(kept);
+        for (size_t slot = 0; slot < rows.size(); ++slot) place_of(static_cast<int32_t>(slot));
+    rows.swap(kept_rows);
+    index_.clear();
+    last_slot_ = 0;
+    highest_row_ = rows.empty() ? -1 : *std::max_element(rows.begin(), rows.end());
 }
 
 void PlaneParts::clear() {

@@ -61,23 +61,23 @@ void Block::fetch_data() const {
 
 void Block::erase(const std::vector<bool>& drop) {
     const size_t n = size();
-    std::vector<Entry> kept_entries;
-    std::vector<double> kept_alpha, kept_gram;
-    std::vector<int32_t> kept_codes;
+    size_t n_kept = 0, n_products = 0, code_end = 0;
     for (size_t e = 0; e < n; ++e) {
         if (drop[e]) continue;
-        kept_entries.push_back({entries[e].loss, entries[e].idle, static_cast<uint32_t>(kept_codes.size()), entries[e].length});
-        kept_codes.insert(kept_codes.end(), code(e).begin(), code(e).end());
-        kept_alpha.push_back(alpha[e]);
+        const Entry entry = entries[e];
+        std::copy_n(codes.begin() + entry.begin, entry.length, codes.begin() + code_end);
         for (size_t f = 0; f < n; ++f)
-            if (!drop[f]) kept_gram.push_back(gram[e * n + f]);
+            if (!drop[f]) gram[n_products++] = gram[e * n + f];
+        alpha[n_kept] = alpha[e];
+        entries[n_kept++] = {entry.loss, entry.idle, static_cast<uint32_t>(code_end), entry.length};
+        code_end += entry.length;
     }
     parts.erase(drop);
     may_part = true;
-    entries.swap(kept_entries);
-    alpha.swap(kept_alpha);
-    gram.swap(kept_gram);
-    codes.swap(kept_codes);
+    entries.resize(n_kept);
+    alpha.resize(n_kept);
+    gram.resize(n_products);
+    codes.resize(code_end);
 }
 
 }  // namespace maxmargin

@@ -9,9 +9,10 @@ largest and q the smallest F of V_i (both with mass, or p just found), pairs exc
     δ = min((F_p − F_q) / (C ‖ψ_p − ψ_q‖²), α_q),    α_p += δ,    α_q −= δ,    w += C δ (ψ_p − ψ_q)
 
 until F_p − F_q ≤ τ̃ (the paper's equation 4.6 lacks the C). **Type-I** loops ask the oracle for each example's largest F and solve
-the block if max F − min F > τ; **type-II** loops solve the blocks over V_i alone. After κ1 type-I loops, one whose sets are
-still violated by ψ̂ > τ is followed by type-II loops until ψ̂ is half of that or κ2 loops have gone by. Examples are
-permuted in every loop; outputs without mass leave V_i.
+the block if max F − min F > τ; **type-II** loops solve the blocks over V_i alone. After κ1 type-I loops, each is followed by
+type-II loops while their largest violation ψ̂ exceeds τ, until it is half of what it was or κ2 loops have gone by. The paper
+looks through the sets after every loop for ψ̂; here it is what the loop met, so that one type-II loop at least is made.
+Examples are permuted in every loop; outputs without mass leave V_i.
 
 The paper stops when a type-I loop changes nothing: no F_i differs by more than τ. With ``epsilon`` given τ is that and training
 ends so. Under ``tol`` τ and τ̃ are where it begins: both are halved each time a type-I loop changes nothing, or next to
@@ -71,21 +72,19 @@ class SDM(BlockSolver):
         kappa1, kappa2 = self.option["kappa1"], self.option["kappa2"]
         blocks = self._start(task, planes)
         # The first κ1 loops are there to fill the sets, which planes of an earlier run have done.
-        n_loops, n_type_two, psi_left = kappa1 if planes is not None else 0, 0, None
+        n_loops = kappa1 if planes is not None else 0
+        violations: list[float] = []  # ψ̂ of the type-II loops since the last type-I loop
 
         while True:
             step, swept = self._type_one(task, blocks, tau, tau_inner)
             is_optimal = swept.moves == 0
-            # ψ̂ leaves out what the oracle found: it takes a look at the sets alone.
-            psi_max = blocks.sweep(_pairs(np.inf, 0.0), precise=self.precise).violation if n_loops >= kappa1 else 0.0
             step.details = {
                 "planes": blocks.sets.n_planes,
                 "planes_added": swept.added,
                 "planes_dropped": swept.dropped,
                 "blocks_moved": swept.moves,
-                "type_two_loops": n_type_two,
-                "type_two_violation": psi_left,
-                "violation": psi_max,
+                "type_two_loops": len(violations),
+                "type_two_violation": (violations[0], violations[-1]) if violations else None,
                 "tau": tau,
                 **blocks.watch.read(),
             }
@@ -96,11 +95,11 @@ class SDM(BlockSolver):
                 tau, tau_inner = 0.5 * tau, 0.5 * tau_inner
             elif is_optimal:
                 self.demand_precision()
-            n_type_two, psi_left = 0, None
-            if not is_optimal and n_loops >= kappa1 and psi_max > tau:
+            violations = []
+            if not is_optimal and n_loops >= kappa1:
                 most = kappa2 - (n_loops - kappa1) % kappa2
-                n_type_two, psi_left = self._type_two(task, blocks, tau_inner, 0.5 * psi_max, most)
-            n_loops += 1 + n_type_two
+                violations = self._type_two(task, blocks, tau, tau_inner, most)
+            n_loops += 1 + len(violations)
 
     def _type_one(self, task: Task, blocks: Blocks, tau: float, tau_inner: float) -> tuple[Iterate, _core.Sweep]:
         swept = blocks.visit(_pairs(tau, tau_inner), batch_size=self.option["batch_size"], precise=self.precise)
@@ -112,14 +111,14 @@ class SDM(BlockSolver):
             self._last_dual = dual
         return self._after_loop(blocks, swept, dual, is_last=is_last), swept
 
-    def _type_two(self, task: Task, blocks: Blocks, tau_inner: float, enough: float, most: int) -> tuple[int, float]:
-        """Solve the blocks over their sets until a loop met no violation of ``enough``; return how many, and the last's ψ̂."""
-        n_loops = 0
+    def _type_two(self, task: Task, blocks: Blocks, tau: float, tau_inner: float, most: int) -> list[float]:
+        """Solve the blocks over their sets until ψ̂ is τ at most or below half of what it was first; return those of the loops."""
+        violations: list[float] = []
         while True:
-            psi_max = blocks.sweep(_pairs(tau_inner, tau_inner), precise=self.precise).violation
-            n_loops += 1
-            if n_loops == most or psi_max < enough or task.is_over:
-                return n_loops, psi_max
+            psi = blocks.sweep(_pairs(tau_inner, tau_inner), precise=self.precise).violation
+            violations.append(psi)
+            if len(violations) == most or psi <= tau or psi < 0.5 * violations[0] or task.is_over:
+                return violations
 
     _last_dual = -np.inf
 
