@@ -21,6 +21,22 @@ def test_a_certificate_says_what_ended_training_early():
     assert str(solution.certificate).endswith("not converged: max_iter=1 was reached")
 
 
+@pytest.mark.parametrize(
+    "train",
+    [
+        lambda X, y, **stops: mm.train(mm.models.Binary(), X, y, **stops),
+        lambda X, y, **stops: mm.path(mm.models.Binary(), X, y, [1.0], **stops),
+        lambda X, y, **stops: mm.BinarySVM(**stops).fit(X, y),
+    ],
+    ids=["train", "path", "fit"],
+)
+def test_a_warning_of_convergence_points_at_the_line_that_trains(train):
+    rng = np.random.default_rng(0)
+    with pytest.warns(ConvergenceWarning) as caught:
+        train(rng.normal(size=(30, 3)), rng.choice([-1, 1], 30), tol=1e-12, max_iter=1)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_bounds_that_are_missing_or_estimates_are_named():
     text = str(mm.Certificate(primal=2.0, dual=None, oracle_calls=3, exact=False, converged=False))
     assert text == "primal 2, no dual, 3 oracle calls, not verified, not converged"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from maxmargin import _core
+from maxmargin._warnings import warn_caller
 from maxmargin.problem import FloatArray, InexactOracleWarning, IntArray, LinearProblem
 from maxmargin.weights import Cuts, DenseWeights
 
@@ -116,9 +115,8 @@ class GraphProblem(LinearProblem):
             known = (
                 "the primal counts the bound on how much" if self.bounds_misses else "and nothing is known of how much"
             )
-            warnings.warn(
+            warn_caller(
                 f"the search in graph {example} may have missed the best labelling; {known}. The dual stays a lower bound.",
                 InexactOracleWarning,
-                stacklevel=2,
             )
         self.is_exact = False

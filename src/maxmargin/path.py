@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin._parameters import is_integer, is_number
 from maxmargin._warm_start import Planes
+from maxmargin._warnings import warn_caller
 from maxmargin.problem import FloatArray
 from maxmargin.result import Solution
 from maxmargin.train import Trainable, solutions_at
@@ -151,7 +151,7 @@ def path(
     )
     found = dict(zip(order.tolist(), solutions, strict=False))
     if len(found) < len(grid):
-        warnings.warn(f"the path was interrupted at point {len(found)} of {len(grid)}.", stacklevel=2)
+        warn_caller(f"the path was interrupted at point {len(found)} of {len(grid)}.")
     reached = sorted(found)
     return Path(grid[reached], [found[k] for k in reached])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
+from maxmargin._warnings import warn_caller
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.weights import Cuts, DenseWeights
 
@@ -262,11 +262,10 @@ class Problem(ABC):
     def report_inexact(self, example: int) -> None:
         """Note that an oracle answer of this example was proved wrong; warn the first time."""
         if self.is_exact:
-            warnings.warn(
+            warn_caller(
                 f"the oracle's answer for example {example} is worth less than an output already known: it is not an exact "
                 "maximiser. The better output is used; the dual stays a lower bound, the primal becomes an estimate.",
                 InexactOracleWarning,
-                stacklevel=2,
             )
         self.is_exact = False
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_number
+from maxmargin._warnings import warn_caller
 from maxmargin.problem import Problem
 from maxmargin.result import Certificate, Solution
 from maxmargin.weights import DenseWeights
@@ -419,10 +419,8 @@ def run(
         gap = certificate.relative_gap
         unknown = "no bounds were found yet" if solver.has_dual else f"solver '{solver.name}' has no duality gap"
         distance = unknown if gap is None else f"the relative duality gap is {gap:.3g}"
-        warnings.warn(
-            f"{message}; {distance}, tol is {task.tol:g}.",
-            _convergence_warning(must_be_quick=message == INTERRUPTED),
-            stacklevel=4,
+        warn_caller(
+            f"{message}; {distance}, tol is {task.tol:g}.", _convergence_warning(must_be_quick=message == INTERRUPTED)
         )
     kept = solver.planes() if keep_planes else None
     return Solution(best.weights.vector, certificate, history, solver.name, kept, problem.expansion(best.weights))
