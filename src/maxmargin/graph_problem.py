@@ -36,15 +36,13 @@ class GraphProblem(LinearProblem):
         self.is_small = False
         self.can_be_inexact = inference not in EXACT_METHODS
         self._graph = graph
-        # Passes since shortfalls were counted last, and w where there was but one, over all graphs: they are its own.
-        self._n_passes = 0
+        # w of the last pass, if all graphs were searched there: what searches left open is what that pass did.
         self._searched_at: FloatArray | None = None
         self.bounds_misses = inference != "expansion"
 
     def bounded_primal(self, primal: float, weights: DenseWeights, C: float, *, squared: bool) -> float:
         """Return the primal with what searches since the last call left open, without a pass of its own where that is known."""
         is_known = self._searched_at is not None and np.array_equal(self._searched_at, weights.exact)
-        self._note_counted()
         if not self.can_be_inexact or self._graph.take_open() == 0:
             return primal
         if squared or not is_known:
@@ -67,10 +65,8 @@ class GraphProblem(LinearProblem):
 
     def separate_into(self, cuts: Cuts, weights: DenseWeights, *, precise: bool) -> None:
         """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
-        n_before = self._n_passes
         super().separate_into(cuts, weights, precise=precise)
-        if self._n_passes == n_before:
-            self._note_pass(weights)
+        self._note_pass(weights)
 
     def variants(
         self, weights: DenseWeights, source: str, strengths: FloatArray, seed: int
@@ -82,12 +78,7 @@ class GraphProblem(LinearProblem):
         return found
 
     def _note_pass(self, weights: DenseWeights | None) -> None:
-        self._n_passes += 1
-        is_only_one = self._n_passes == 1 and self.can_be_inexact
-        self._searched_at = weights.exact.copy() if weights is not None and is_only_one else None
-
-    def _note_counted(self) -> None:
-        self._n_passes, self._searched_at = 0, None
+        self._searched_at = weights.exact.copy() if weights is not None and self.can_be_inexact else None
 
     def slacks(self, weights: DenseWeights, ids: IntArray | None = None) -> FloatArray:
         """Return bounds of H_i(w) from above, by one pass: the values themselves where searches are exact."""
@@ -96,7 +87,6 @@ class GraphProblem(LinearProblem):
             return values
         counted = values + self._shortfalls(values, ids)
         self._graph.take_open()
-        self._note_counted()
         return np.asarray(counted)
 
     def _shortfalls(self, values: FloatArray, ids: IntArray | None = None) -> FloatArray:
