@@ -142,8 +142,8 @@ def time_to_gap(points: list[Point], otherwise: float = np.inf) -> float:
         dual = max(dual, point["dual"])
         if point.get("primal") is not None:
             primal = min(primal, point["primal"])
-            if primal - dual <= WANTED_GAP * primal:
-                return float(point["cpu"])
+        if np.isfinite(primal) and primal - dual <= WANTED_GAP * primal:
+            return float(point["cpu"])
     return otherwise
 
 

@@ -50,7 +50,7 @@ def curve(name: str, loss: str, max_cpu: float) -> list[dict[str, Any]]:
     def note(record: dict[str, Any]) -> bool:
         cpu = time.process_time() - start
         if record["gap"] is not None:
-            points.append({"solver": name, "cpu": cpu, "gap": record["gap"] / record["primal"]})
+            points.append({"solver": name, "cpu": cpu, "gap": record["relative_gap"]})
         return cpu > max_cpu
 
     options = {"stabilization": "auto"} if solver == "one-slack" else None

@@ -62,3 +62,10 @@ def test_a_certificate_names_an_inexact_oracle():
         certificate = mm.train(Careless(), [1.0, -1.0, 0.5], [2, 0, 1], C=10.0, max_iter=100).certificate
     assert not certificate.exact
     assert "oracle inexact" in str(certificate)
+
+
+def test_results_are_compared_by_identity():
+    one, other = (mm.path(mm.models.Multiclass(3), np.eye(3), [0, 1, 2], [0.1, 1.0]) for _ in range(2))
+    assert one == one
+    assert one != other
+    assert one[0] != other[0]

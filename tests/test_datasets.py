@@ -385,3 +385,12 @@ def test_digits_of_any_script_have_a_shape():
 def test_impossible_feature_requests_are_refused(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         token_features(*arguments, **options)
+
+
+def test_data_sets_print_in_a_line():
+    text = repr(datasets.load_ewt_sample())
+    assert text == (
+        "TaggingData(train: TaggedSentences(words: 3,136, tags: 3,136, pos: None), "
+        "test: TaggedSentences(words: 520, tags: 520, pos: None), dev: None)"
+    )
+    assert repr(datasets.Table(np.zeros((3, 2)), np.zeros(3))) == "Table(X: 3 × 2, y: 3)"

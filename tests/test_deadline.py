@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+import small_model
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
@@ -36,6 +37,25 @@ def weights_of(w):
 
 CHAINS = long_chains()
 SOLVERS = ["block-dual", "one-slack", "n-slack", "line-search", "sdm", "bcfw"]
+
+
+class SlowSearches(small_model.Classes):
+    """Each search takes a while."""
+
+    n_searches = 0
+
+    def loss_augmented_argmax(self, x, y, w):
+        type(self).n_searches += 1
+        time.sleep(0.05)
+        return super().loss_augmented_argmax(x, y, w)
+
+
+@pytest.mark.parametrize("solver", ["auto", *SOLVERS])
+def test_a_pass_of_a_model_in_python_ends_between_two_searches(solver, no_overtime):
+    SlowSearches.n_searches = 0
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0.2 s was reached"):
+        mm.train(SlowSearches(), *small_model.data(100), solver=solver, max_time=0.2)
+    assert 0 < SlowSearches.n_searches < 50
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -8,8 +8,9 @@ import itertools
 
 import numpy as np
 import pytest
-from tagging_problem import column, train
+from tagging_problem import column, tagging_problem, train
 
+import maxmargin as mm
 from maxmargin import _core
 from maxmargin.solvers import SOLVERS
 
@@ -177,6 +178,28 @@ def test_a_small_change_of_the_dual_can_end_sdm():
     duals = column(short, "dual")
     assert duals[-1] - duals[-2] <= 1e-3 * duals[-1]
     assert all(b - a > 1e-3 * b for a, b in itertools.pairwise(duals[:-1]))
+
+
+def test_the_dual_of_another_C_does_not_end_sdm():
+    X, Y = tagging_problem()
+    settings = {"solver": "sdm", "tol": 1e-6, "solver_options": {"dual_change": 1e-2}}
+    first, second = mm.path(mm.models.Chain(4), X, Y, [0.1, 0.1001], **settings)
+    assert first.certificate.converged
+    assert len(second.history) > 1
+
+
+def test_nothing_is_said_of_a_primal_that_was_not_evaluated(capsys):
+    with pytest.warns(match="max_iter=7 was reached"):
+        solution = train("sdm", tol=1e-9, max_iter=7, solver_options={"evaluate_every": 5}, verbose=2)
+    before = solution.history[:4]
+    assert all(record["primal"] is record["gap"] is record["relative_gap"] is None for record in before)
+    assert all(record["dual"] > 0.0 for record in before)
+    last = solution.history[-1]
+    assert last["relative_gap"] == pytest.approx((last["primal"] - last["dual"]) / last["primal"])
+    shown = capsys.readouterr().out
+    assert "inf" not in shown
+    assert "nan" not in shown
+    assert "relative gap" in shown
 
 
 # ---------------------------------------------------------------------------------------------------- dcd and kin

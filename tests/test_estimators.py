@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
+import maxmargin as mm
 from maxmargin.estimators import BinarySVM, ChainSVM, MulticlassSVM, StructuralSVM
 from maxmargin.model import Model
 
@@ -179,9 +180,50 @@ def test_auto_takes_cuts_where_one_column_is_larger_than_all_others():
     assert svm.history_[0]["solver"] == "one-slack"
     assert "one direction" in svm.history_[0]["reason"]
     assert svm.certificate_.converged
-    # Fits that go on from each other have one solver.
+    # Fits that go on from each other have one solver, whatever a fit of that C alone would take.
     steep = BinarySVM(warm_start=True).fit(X * np.geomspace(0.1, 100.0, 8), y)
-    assert steep.history_[0]["solver"] == "block-dual"
+    assert steep.history_[0]["solver"] == "one-slack"
+    flat = steep.set_params(C=1e-6).fit(X * np.geomspace(0.1, 100.0, 8), y)
+    assert flat.history_[0]["solver"] == "one-slack"
+    assert flat.history_[0]["reason"] == "the planes to go on from are its"
+    # What another problem left behind decides nothing.
+    assert flat.set_params(C=1.0).fit(X, y).history_[0]["solver"] == "block-dual"
+    path = BinarySVM().path(X * np.geomspace(0.1, 100.0, 8), y, Cs=[1e-6, 1.0])
+    assert {estimator.history_[0]["solver"] for estimator in path} == {"one-slack"}
+
+
+def test_planes_choose_the_solver_of_auto():
+    X, y = make_classification(300, 8, n_informative=5, n_classes=3, random_state=0)
+    model = mm.models.Multiclass(3)
+    first = mm.train(model, X[:150], y[:150], keep_planes=True)
+    more = mm.train(model, X, y, planes=first.planes)
+    assert first.solver == more.solver == "one-slack"
+    assert mm.train(model, X, y).solver == "block-dual"
+    with pytest.raises(ValueError, match="planes come from solver 'one-slack'"):
+        mm.train(model, X, y, planes=first.planes, loss="squared_hinge")
+
+
+def test_auto_takes_blocks_for_few_sequences():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(6, 30)) for _ in range(50)]
+    y = [np.argmax(x[:, :4], axis=1) for x in X]
+    assert ChainSVM(tol=0.1).fit(X, y).history_[0]["solver"] == "block-dual"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"k_best": 5}, "has all of 'k_best'; 'k_best' is an option of 'mira': name the solver"),
+        (
+            {"epochs": 5, "sweeps": 2},
+            "all of 'epochs', 'sweeps'; 'epochs' is an option of 'perceptron', 'mira' or 'sgd'",
+        ),
+        ({"nothing": 5}, "solver 'block-dual' has no option 'nothing'"),
+    ],
+)
+def test_auto_says_whose_an_option_is(options, text):
+    with pytest.raises(ValueError, match=text):
+        BinarySVM(solver_options=options).fit(np.eye(2), [0, 1])
 
 
 def test_limits_leave_a_usable_model_and_a_warning():

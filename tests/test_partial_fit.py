@@ -141,13 +141,15 @@ def test_a_stream_learns(kind, solver):
 @every_solver
 def test_fit_begins_anew_and_so_does_the_stream_after_it(kind, solver):
     estimator, X, y, first = make(kind, solver)
-    fresh = in_parts(clone(estimator), X, y, first, [40])
     used = in_parts(clone(estimator), X[::-1], y[::-1], first, [20, 40])
     used.fit(X, y)
     np.testing.assert_array_equal(weights(used), weights(clone(estimator).fit(X, y)))
-    in_parts(used, X, y, first, [40])
-    np.testing.assert_array_equal(weights(used), weights(fresh))
-    assert used.n_iter_ == 1
+    with pytest.warns(UserWarning, match="what fit or load brought is forgotten") as caught:
+        in_parts(used, X, y, first, [20, 40])
+    assert [warning.filename for warning in caught] == [__file__]
+    assert used.n_iter_ == 2
+    again = in_parts(clone(estimator), X, y, first, [20, 40])
+    np.testing.assert_array_equal(weights(used), weights(again))
 
 
 @every_kind
@@ -222,7 +224,9 @@ def test_the_first_call_fixes_the_features_of_sequences(solver):
 def test_after_fit_the_classes_are_known():
     for kind in ("binary", "multiclass", "chain"):
         estimator, X, y, first = make(kind, "perceptron")
-        fitted = clone(estimator).fit(X, y).partial_fit(X[:5], y[:5])
+        fitted = clone(estimator).fit(X, y)
+        with pytest.warns(UserWarning, match="what fit or load brought is forgotten"):
+            fitted.partial_fit(X[:5], y[:5])
         np.testing.assert_array_equal(weights(fitted), weights(clone(estimator).partial_fit(X[:5], y[:5], **first)))
 
 

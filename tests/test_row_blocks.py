@@ -1,7 +1,5 @@
 """Block-dual for rows with one label: closed-form visits against the reference QP, bounds, and wrong calls."""
 
-import itertools
-
 import numpy as np
 import pytest
 import random_problems
@@ -13,8 +11,6 @@ from sklearn.svm import LinearSVC
 
 import maxmargin as mm
 from maxmargin import _core
-from maxmargin.solvers import make_solver
-from maxmargin.solvers.base import Task
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -223,24 +219,14 @@ def test_a_run_goes_on_from_alpha(loss, kernel):
         assert warm.history[0]["dual"] > 0.5 * cold.certificate.dual
 
 
-def test_planes_without_alpha_are_swept_first():
+def test_planes_without_alpha_are_no_start():
     X, y = make_classification(200, 6, random_state=3)
     problem = mm.models.Binary().bind(X, 2 * y - 1)
-    solver = make_solver("block-dual", "hinge", "margin", mm.models.Binary().abilities, {"sweeps": 0})
-    task = Task(problem, 1.0)
-    *_, last = itertools.islice(solver.iterate(task), 5)
-    planes = _core.PlaneBatch()
-    planes.extend(solver.planes())
-    assert 0 < len(planes) < 200
-    assert solver.planes().has_alpha
-    assert not planes.has_alpha
+    planes = problem.separate(problem.all_ids, problem.zero_weights(), precise=True)
     with pytest.raises(ValueError, match="need their α"):
         problem.row_blocks(1.0, squared=False).start(planes)
-    again = next(
-        make_solver("block-dual", "hinge", "margin", mm.models.Binary().abilities, {"sweeps": 0}).iterate(task, planes)
-    )
-    assert again.details["visits"] == len(planes)
-    assert again.dual <= last.primal
+    with pytest.raises(ValueError, match="need their α"):
+        _core.WorkingSets(problem.space, np.ones(200), False, np.array([], np.int64)).start(planes, np.zeros(6))
 
 
 def test_conjugate_gradients_take_over_where_sweeps_crawl():
@@ -293,7 +279,7 @@ WRONG = {
         "rounded",
     ),
     "weights too short to sum": (lambda: rows().weights(np.zeros(2)), "weights has 2"),
-    "planes of another problem": (lambda: rows().activate_only(planes_of_two_classes()), "belongs to another problem"),
+    "planes of another problem": (lambda: rows().start(planes_of_two_classes()), "belongs to another problem"),
 }
 
 

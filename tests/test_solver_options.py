@@ -176,7 +176,7 @@ def test_stabilization_without_a_cache_is_refused():
 
 @pytest.mark.parametrize(("solver", "loss"), CELLS)
 def test_history_has_the_promised_fields(solver, loss):
-    common = {"iteration", "seconds", "primal", "dual", "gap", "oracle_calls", "planes", "time_oracle"}
+    common = {"iteration", "seconds", "primal", "dual", "gap", "relative_gap", "oracle_calls", "planes", "time_oracle"}
     own = {
         "one-slack": {"cuts", "cuts_active", "cuts_added", "cuts_dropped", "qp_tolerance", "from_cache"}
         | {f"time_{part}" for part in ("cache", "assembly", "gram", "qp", "weights")},

@@ -36,6 +36,30 @@ def test_a_warm_start_asks_the_oracle_less_and_ends_at_the_same_optimum(solver, 
         assert warm.certificate.oracle_calls < cold.certificate.oracle_calls
 
 
+@pytest.mark.parametrize("kind", ["chain", "python"])
+@pytest.mark.parametrize("solver", ["block-dual", "n-slack", "sdm", "dcd", "dcd-light", "cpd"])
+def test_the_same_problem_is_solved_when_it_is_met_again(solver, kind):
+    rng = np.random.default_rng(4)
+    if kind == "chain":
+        model, X = mm.models.Chain(3), [rng.normal(size=(8, 6)) for _ in range(80)]
+        Y = [np.argmax(x[:, :3] + rng.normal(size=(8, 3)), axis=1) for x in X]
+    else:
+        model, (X, Y) = small_model.Classes(), small_model.data(60)
+    settings = {"solver": solver, "loss": min(ALL_SOLVERS[solver].losses), "tol": 1e-2, "keep_planes": True}
+    first = mm.train(model, X, Y, 0.3, **settings)
+    again = mm.train(model, X, Y, 0.3, planes=first.planes, **settings)
+    assert again.certificate.converged
+    # What the planes and their α are worth is known before anything is searched or solved.
+    assert again.history[0]["dual"] >= first.certificate.dual * (1 - 1e-9)
+    assert len(again.history) < 0.5 * len(first.history)
+    # Half the budget is spent by halves of α; where it is doubled, α may grow.
+    for C in (0.15, 0.6):
+        cold, warm = (mm.train(model, X, Y, C, planes=planes, **settings) for planes in (None, first.planes))
+        assert warm.history[0]["dual"] > 0.5 * cold.certificate.dual
+        assert warm.certificate.dual <= cold.certificate.primal * (1 + 1e-9)
+        assert cold.certificate.dual <= warm.certificate.primal * (1 + 1e-9)
+
+
 def test_a_line_search_goes_on_from_its_dual_point():
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(60, 4)), rng.integers(3, size=60)

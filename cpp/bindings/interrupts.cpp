@@ -60,6 +60,12 @@ void bind_interrupts(nb::module_& m) {
             if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
         }
     });
+    m.def(
+        "poll",
+        [] {
+            if (is_to_end()) throw nb::python_error();
+        },
+        "Raise what is due between two steps of long work in Python: KeyboardInterrupt, or OutOfTime.");
     nb::class_<Deadline>(m, "Deadline")
         .def(
             "__init__",

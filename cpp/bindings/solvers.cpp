@@ -246,6 +246,15 @@ void bind_working_sets(nb::module_& m) {
             },
             arg("planes"), arg("weights"), arg("epsilon"))
         .def(
+            "start",
+            [](WorkingSets& self, const PlaneBatch& planes, Mutable1<double> w) {
+                self.space().check(planes);
+                require(planes.has_alpha(), "planes to start from need their α.");
+                check_weights(w.shape(0), self.space());
+                interruptible([&] { self.start(planes, w.data()); });
+            },
+            arg("planes"), arg("weights"))
+        .def(
             "sweep",
             [](WorkingSets& self, Array1<int64_t> order, const WorkingSets::Rule& rule, Mutable1<double> w, std::optional<Mutable1<float>> rounded, int n_threads) {
                 require_numbers_of("example", as_span(order), self.space().n_examples());
@@ -373,13 +382,6 @@ void bind_row_blocks(nb::module_& m) {
             arg("weights"), arg("rounded").none(), arg("n_threads"))
         .def("activate", [](RowBlocks& self, double tolerance) { self.activate(tolerance); }, arg("tolerance"), Released())
         .def(
-            "activate_only",
-            [](RowBlocks& self, const PlaneBatch& planes) {
-                self.space().check(planes);
-                self.activate(planes.examples);
-            },
-            arg("planes"))
-        .def(
             "sweep",
             [](RowBlocks& self, double tolerance, uint64_t seed, Mutable1<double> w, std::optional<Mutable1<float>> rounded) {
                 const MovingWeights weights = moving(self.space(), w, rounded);
@@ -408,7 +410,7 @@ void bind_row_blocks(nb::module_& m) {
             "start",
             [](RowBlocks& self, const PlaneBatch& planes) {
                 self.space().check(planes);
-                require(static_cast<int64_t>(planes.alpha.size()) == planes.size(), "planes to start from need their α.");
+                require(planes.has_alpha(), "planes to start from need their α.");
                 self.start(planes);
             },
             arg("planes"))

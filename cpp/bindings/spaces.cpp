@@ -246,7 +246,6 @@ void bind_batches(nb::module_& m) {
             arg("other"))
         .def("examples", [](const PlaneBatch& self) { return to_numpy(std::vector(self.examples)); })
         .def("losses", [](const PlaneBatch& self) { return to_numpy(std::vector(self.losses)); })
-        .def_prop_ro("has_alpha", [](const PlaneBatch& self) { return !self.alpha.empty(); })
         .def("alpha", [](const PlaneBatch& self) { return to_numpy(std::vector(self.alpha)); })
         .def("code", [](const PlaneBatch& self, int64_t k) {
             if (k < 0 || k >= self.size()) throw nb::index_error();

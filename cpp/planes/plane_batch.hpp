@@ -17,6 +17,7 @@ struct PlaneBatch {
     std::vector<int64_t> offsets{0};
     std::vector<double> alpha;  // of each plane where a later run may go on from it, else empty
 
+    bool has_alpha() const { return alpha.size() == examples.size(); }
     int64_t size() const { return static_cast<int64_t>(examples.size()); }
     Code code(int64_t k) const { return {codes.data() + offsets[k], static_cast<size_t>(offsets[k + 1] - offsets[k])}; }
     void add(int32_t example, double loss, Code code) {

@@ -79,14 +79,6 @@ void RowBlocks::activate(double tolerance) {
         if (budgets_[i] > 0.0 && (gaps_.empty() || gaps_[i] > tolerance)) active_.push_back(static_cast<int32_t>(i));
 }
 
-void RowBlocks::activate(std::span<const int32_t> examples) {
-    std::vector<char> is_listed(space_->n_examples(), 0);
-    for (const int32_t example : examples) is_listed[example] = 1;
-    active_.clear();
-    for (int64_t i = 0; i < space_->n_examples(); ++i)
-        if (is_listed[given_number(i)] && budgets_[i] > 0.0) active_.push_back(static_cast<int32_t>(i));
-}
-
 // C_i H_i or C_i H_i², at these scores of its row.
 template <class Scalar>
 double RowBlocks::cost_of(int64_t example, const Scalar* scores, Memory& memory) {

@@ -33,8 +33,6 @@ class RowBlocks {
     double evaluate(WeightsView w, const Workers& workers);
     // From now on sweeps visit the blocks whose gap exceeded tolerance · C_i at the last evaluate(); before that, all.
     void activate(double tolerance);
-    // From now on sweeps visit the blocks of the listed examples.
-    void activate(std::span<const int32_t> examples);
     int64_t n_active() const { return static_cast<int64_t>(active_.size()); }
 
     struct Sweep {

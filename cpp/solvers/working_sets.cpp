@@ -61,6 +61,32 @@ bool WorkingSets::insert(Block& block, const Candidate& plane, const double* w, 
     return true;
 }
 
+void WorkingSets::start(const PlaneBatch& planes, double* w) {
+    for (int64_t k = 0; k < planes.size(); ++k) {
+        heartbeat();
+        if (budgets_[planes.examples[k]] <= 0.0) continue;
+        distribute(planes.examples[k], {planes.code(k), planes.losses[k]}, [&](Block& block, const Candidate& plane) {
+            const size_t known = block.find(plane.code, plane.loss);
+            if (known == block.size()) {
+                space_->write(block.example, plane.code, plane.loss, block.parts, *memory_->scratch);
+                block.keep(plane.code, plane.loss, *space_, *memory_->scratch);
+                ++n_planes_;
+            }
+            block.alpha[known] += planes.alpha[k];
+        });
+    }
+    for (std::vector<Block>& own : blocks_)
+        for (Block& block : own) cut_to_budget(block);
+    weights(w);
+    rescale(budgets_, w);
+}
+
+void WorkingSets::cut_to_budget(Block& block) const {
+    const double total = block.total();
+    if (squared_ || total <= block.budget) return;
+    for (double& a : block.alpha) a *= block.budget / total;
+}
+
 void WorkingSets::rescale(std::vector<double> budgets, double* w) {
     budgets_ = std::move(budgets);
     for (std::vector<Block>& own : blocks_)
@@ -72,10 +98,7 @@ void WorkingSets::rescale(std::vector<double> budgets, double* w) {
     for (std::vector<Block>& own : blocks_)
         for (Block& block : own) {
             for (double& a : block.alpha) a *= multiple;
-            // What rounding puts above the budget.
-            const double total = block.total();
-            if (!squared_ && total > block.budget)
-                for (double& a : block.alpha) a *= block.budget / total;
+            cut_to_budget(block);  // what rounding puts above it
         }
     for (int64_t j = 0; j < space_->n_weights(); ++j) w[j] *= multiple;
     for (double& u : unclipped_) u *= multiple;
@@ -191,9 +214,12 @@ int64_t WorkingSets::prune(int64_t prune_after) {
 
 PlaneBatch WorkingSets::planes() const {
     PlaneBatch all;
+    std::vector<double> alpha;
     for_each_block([&](const Block& block) {
         for (size_t e = 0; e < block.size(); ++e) all.add(block.example, block.entries[e].loss, block.code(e));
+        alpha.insert(alpha.end(), block.alpha.begin(), block.alpha.end());
     });
+    all.alpha = std::move(alpha);
     return all;
 }
 

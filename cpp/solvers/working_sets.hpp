@@ -32,6 +32,10 @@ class WorkingSets {
     // Adds the planes whose value at w exceeds what their example already pays by more than epsilon. Returns how many.
     int64_t insert(const PlaneBatch& planes, const double* w, double epsilon);
 
+    // Takes over the planes of an earlier run with their α, cut down to the budgets and then scaled to what is worth most; w becomes
+    // their sum.
+    void start(const PlaneBatch& planes, double* w);
+
     // How a visited block is moved.
     enum class Step {
         exact,        // solved: to a gap of at most solve_to × C_i
@@ -146,6 +150,7 @@ class WorkingSets {
     static int64_t climb(Face& face, double wanted, int64_t max_products, double max_seconds);
     void take(const Face& face);
     double best_multiple(double norm2) const;
+    void cut_to_budget(Block& block) const;
     template <class Use>
     void for_each_block(Use&& use) const {
         for (const std::vector<Block>& own : blocks_)

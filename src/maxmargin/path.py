@@ -17,7 +17,7 @@ from maxmargin.result import Solution
 from maxmargin.train import Trainable, solutions_at
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class Path(Sequence[Solution]):
     """Solutions over a grid of C, in the order in which it was given.
 

@@ -161,6 +161,7 @@ class _Searcher:
         vectors: list[SparseVector] = []
         inexact: list[int] = []
         for i in ids.tolist():
+            _core.poll()
             try:
                 planes, is_exact = self._found(i, w)
             except Exception as error:

@@ -85,7 +85,7 @@ class Certificate:
         return f"{bounds}, {self.oracle_calls} oracle calls, {quality}, {end}{reason}"
 
 
-@dataclass
+@dataclass(eq=False)
 class Solution:
     """Trained weights with their certificate.
 
@@ -96,8 +96,8 @@ class Solution:
     certificate : Certificate
         Primal, dual and gap at ``w``.
     history : list of dict
-        One record per iteration: ``seconds``, ``primal`` and ``dual`` (the best so far), ``gap``, ``oracle_calls``,
-        ``planes``, and what the solver adds. ``pandas.DataFrame(history)`` makes a table of it.
+        One record per iteration: ``seconds``, ``primal`` and ``dual`` (the best so far), ``gap``, ``relative_gap``,
+        ``oracle_calls``, ``planes``, and what the solver adds. ``pandas.DataFrame(history)`` makes a table of it.
     solver : str
         The name of the solver that was used.
     planes : object or None

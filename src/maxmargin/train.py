@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -202,20 +203,20 @@ def solutions_at(
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
     try:
         problem.prepare(max(Cs), min(tol, chosen.option.get("epsilon") or tol))
-        chosen, choice = settle_solver(
-            solver,
-            chosen,
-            problem,
-            loss,
-            rescaling,
-            model.abilities,
-            solver_options,
+        settle = functools.partial(
+            settle_solver,
+            *(solver, chosen, problem, loss, rescaling, model.abilities, solver_options),
             C=max(Cs),
             max_time=max_time,
             needs_planes=keep_planes or planes is not None or len(Cs) > 1,
         )
-        origins = Origins(model, X, Y, problem, rescaling, chosen)
-        content, origin = origins.match(planes, keeps=keep_planes)
+        found_planes = None if planes is None else planes.origin.get("solver")
+        chosen, choice = settle(found_planes=found_planes)
+        content, origin = Origins(model, X, Y, problem, rescaling, chosen).match(planes, keeps=keep_planes)
+        if content is None and found_planes is not None:
+            # What another problem left behind decides nothing.
+            chosen, choice = settle()
+            content, origin = Origins(model, X, Y, problem, rescaling, chosen).match(planes, keeps=keep_planes)
         for k, C in enumerate(Cs):
             if k > 0:
                 problem.oracle_calls = 0

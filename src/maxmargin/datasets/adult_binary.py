@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from maxmargin.datasets._summary import Summary
 from maxmargin.datasets.tables import ADULT_COLUMNS, ADULT_NUMBERS, Records, load_adult
 
 LABELS = {"<=50K": -1, ">50K": 1}
@@ -35,16 +36,16 @@ WORDS = {column: text.split() for column, text in WORDS_TEXT.items()}
 MISSING = -1
 
 
-@dataclass(frozen=True, slots=True)
-class SparseTable:
+@dataclass(frozen=True, slots=True, repr=False)
+class SparseTable(Summary):
     """A sparse matrix and one class per row."""
 
     X: "sp.csr_matrix[Any]"
     y: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class SparseTableData:
+@dataclass(frozen=True, slots=True, repr=False)
+class SparseTableData(Summary):
     """A sparse table in its published parts."""
 
     train: SparseTable

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.datasets._sources import get_file
+from maxmargin.datasets._summary import Summary
 
 IMAGE_FOLDER = "image"
 MASK_FOLDER = "mask"
@@ -24,8 +25,8 @@ HORSES_TO_TRAIN = 200
 FOREGROUND_FROM = 128
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentedImages:
+@dataclass(frozen=True, slots=True, repr=False)
+class SegmentedImages(Summary):
     """Images and the masks of their foreground, ordered by name.
 
     Attributes
@@ -46,8 +47,8 @@ class SegmentedImages:
         return len(self.images)
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentationData:
+@dataclass(frozen=True, slots=True, repr=False)
+class SegmentationData(Summary):
     """Segmented images in two parts.
 
     Attributes

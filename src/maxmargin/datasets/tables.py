@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.datasets._sources import find_file, get_file
+from maxmargin.datasets._summary import Summary
 from maxmargin.files._lines import numbered_lines, open_binary
 
 COVTYPE_FEATURES = 54
@@ -32,32 +33,32 @@ ADULT_COLUMNS = (
 ADULT_NUMBERS = frozenset({"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"})
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+@dataclass(frozen=True, slots=True, repr=False)
+class Table(Summary):
     """A numeric matrix and one class per row."""
 
     X: NDArray[np.float64]
     y: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+@dataclass(frozen=True, slots=True, repr=False)
+class Records(Summary):
     """Rows as dicts from column to number or word, missing entries left out, and one label per row."""
 
     X: list[dict[str, float | str]]
     y: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordData:
+@dataclass(frozen=True, slots=True, repr=False)
+class RecordData(Summary):
     """A table of records in its published parts."""
 
     train: Records
     test: Records
 
 
-@dataclass(frozen=True, slots=True)
-class OcrData:
+@dataclass(frozen=True, slots=True, repr=False)
+class OcrData(Summary):
     """Handwritten words as sequences of letter images.
 
     Attributes

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 
 from maxmargin.datasets._sources import parts
+from maxmargin.datasets._summary import Summary
 from maxmargin.files import read_conll, read_conllu
 
 
-@dataclass(frozen=True, slots=True)
-class TaggedSentences:
+@dataclass(frozen=True, slots=True, repr=False)
+class TaggedSentences(Summary):
     """Words and their tags, sentence by sentence.
 
     Attributes
@@ -27,8 +28,8 @@ class TaggedSentences:
         return len(self.words)
 
 
-@dataclass(frozen=True, slots=True)
-class TaggingData:
+@dataclass(frozen=True, slots=True, repr=False)
+class TaggingData(Summary):
     """A tagging corpus in its published parts.
 
     Attributes

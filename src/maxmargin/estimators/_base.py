@@ -41,7 +41,7 @@ class Training:
     finish: Callable[[Any, Solution], None]
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class EstimatorPath(Sequence[Any]):
     """Fitted estimators over a grid of C, in the order in which it was given.
 
@@ -241,6 +241,11 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Visit each example of a problem once, going on from the last call; return w, and set what is no model's."""
         assert isinstance(solver, OnlineSolver)
         is_first = self._stream is None
+        if is_first and hasattr(self, "certificate_"):
+            warn_caller(
+                "partial_fit begins with weights of 0: what fit or load brought is forgotten. A stream is learnt by partial_fit "
+                "from its first examples on."
+            )
         if self._stream is not None:
             check_continues(self._stream, solver.name, problem.n_weights)
         seed = _seed(self.random_state)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from maxmargin.problem import Problem
-from maxmargin.solvers.auto import choose_by_options, choose_by_problem
+from maxmargin.solvers.auto import choose_by_options, choose_by_planes, choose_by_problem
 from maxmargin.solvers.base import Record, Solver
 from maxmargin.solvers.bcfw import BCFW
 from maxmargin.solvers.block_dual import BlockDual
@@ -58,6 +58,13 @@ def make_solver(
     if name == "auto":
         choice = choose_by_options(SOLVERS, loss, options, abilities)
         name, options = choice.solver, choice.options
+        foreign = sorted(set(options) - set(SOLVERS[name].options))
+        owners = [key for key, kind in SOLVERS.items() if foreign and foreign[0] in kind.options]
+        if owners:
+            raise ValueError(
+                f"solver_options: no solver that 'auto' takes here has all of {', '.join(map(repr, sorted(options)))}; "
+                f"'{foreign[0]}' is an option of {_either(owners)}: name the solver."
+            )
     if name not in SOLVERS:
         known = ", ".join(f"'{key}'" for key in ["auto", *SOLVERS])
         raise ValueError(f"solver must be one of {known}, found {name!r}.")
@@ -109,19 +116,21 @@ def settle_solver(
     C: float,
     max_time: float | None = None,
     needs_planes: bool = False,
+    found_planes: str | None = None,
 ) -> tuple[Solver, Record]:
     """Return the solver for this problem and what the history says of the choice: nothing where it was the caller's.
 
-    ``needs_planes`` says that another run is to go on from this one's planes, or this one from another's.
+    ``needs_planes`` says that another run is to go on from this one's planes; ``found_planes`` is the solver of those that this
+    one goes on from.
     """
     if name != "auto":
         return solver, {}
-    by_options = choose_by_options(SOLVERS, loss, options, abilities)
-    can_sample = not options and not needs_planes and rescaling in SOLVERS["sampled-cuts"].rescalings
-    # A run that is to go on from another's planes must have the same solver whatever its C is.
-    known_C = None if needs_planes else C
-    choice = choose_by_problem(by_options, problem, loss, known_C, can_sample=can_sample, max_time=max_time)
-    settled = solver if choice.solver == solver.name else SOLVERS[choice.solver](choice.options)
+    choice = None if found_planes is None else choose_by_planes(found_planes, SOLVERS, loss, options, abilities)
+    if choice is None:
+        by_options = choose_by_options(SOLVERS, loss, options, abilities)
+        can_sample = not options and not needs_planes and rescaling in SOLVERS["sampled-cuts"].rescalings
+        choice = choose_by_problem(by_options, problem, loss, C, can_sample=can_sample, max_time=max_time)
+    settled = SOLVERS[choice.solver](choice.options)
     return settled, choice.record()
 
 

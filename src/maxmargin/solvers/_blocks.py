@@ -18,9 +18,6 @@ from maxmargin.weights import DenseWeights
 _FIRST_STEPS, _MOST_STEPS = 100, 3200
 # Beyond so many weights examples share few of them, sweeps do not crawl, and a step that writes all weights is dear.
 _FEW_WEIGHTS = 65536
-# Planes of an earlier run are swept until their own gap is this share of the dual, or so many times.
-_STARTED_AT = 1e-3
-_STARTING_SWEEPS = 100
 # An estimate of the gap that is off by less than this factor does not delay the end.
 _DOUBT = 0.7
 # A loop that gains no more than the first share of the gap has done what its tolerance lets it do, if that may hide the second.
@@ -167,12 +164,9 @@ class Blocks:
         return self.sets.linear_part() - 0.5 * self.weights.norm2()
 
     def start_from(self, planes: _core.PlaneBatch) -> None:
-        """Put planes of an earlier run into the working sets, whatever they are worth, and solve for their α block by block."""
-        self.sets.insert(planes, self.weights.exact, -np.inf)
-        for _ in range(_STARTING_SWEEPS):
-            swept = self.sweep(_core.Rule("exact"), precise=True)
-            if swept.gap <= _STARTED_AT * self.dual(afresh=False) or swept.moves == 0 or self.task.is_over:
-                return
+        """Take over the planes of an earlier run with their α, at whatever C."""
+        self.sets.start(planes, self.weights.exact)
+        self.weights.touch()
 
     def _rounded(self, precise: bool, w: DenseWeights | None = None) -> Any:
         w = self.weights if w is None else w

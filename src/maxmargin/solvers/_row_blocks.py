@@ -60,12 +60,8 @@ class RowBlocks:
         """Return the planes that carry mass."""
         return self._blocks.planes()
 
-    def start_from(self, planes: _core.PlaneBatch, *, precise: bool) -> None:
-        """Take over the α of an earlier run, at whatever C; where it has none, sweep over the examples of its planes first."""
-        if not planes.has_alpha:
-            self._blocks.activate_only(planes)
-            self.sweep(precise=precise)
-            return
+    def start_from(self, planes: _core.PlaneBatch) -> None:
+        """Take over the α of an earlier run, at whatever C."""
         self._blocks.start(planes)
         self._problem.sum_rows(self._blocks, self._weights, afresh=True)
         self._rescale(1.0)

@@ -7,23 +7,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from maxmargin.problem import Problem
+from maxmargin.problem import IntArray, Problem
 
 # In the order of preference.
 _CANDIDATES = ("block-dual", "one-slack", "n-slack")
-# The oracle is asked for so many examples to learn what it costs and how long its planes are.
-_PROBED = 8
+# The oracle is asked for so many examples to learn what it costs and how long its planes are, or for fewer if that takes long.
+_PROBED, _LONG_PROBE = 8, 0.05
+# Where a search takes more seconds than this, some passes leave out the examples that are clearly satisfied.
+_DEAR_SEARCH = 5e-3
 # Planes kept for all examples may take so much memory; beyond, cuts, which are sums of planes, are kept instead.
 _MOST_BYTES = 4e9
 _BYTES_PER_TERM = 48
 _KEPT_PLANES = 10
-# Up to so many examples cuts take no time that counts.
-_FEW_EXAMPLES = 200
 # With an exact kernel, rows are moved several times: where fewer columns of the matrix are kept, cuts take less time.
 _SHARE_OF_COLUMNS = 0.25
-# Rows push each other back and forth when they are moved one by one where C times their square along one direction is large, or
-# nearly all of their squares lies there (a large constant in the kernel). So many weights take few cuts.
-_STEEP, _FEW_WEIGHTS = 20.0, 64
+# So many weights take few cuts, and so many examples no time that counts then.
+_FEW_WEIGHTS, _FEW_EXAMPLES = 64, 200
+# Rows push each other back and forth when they are moved one by one where C times their square along one direction is large and
+# there are few weights, or not many and this share of all squares lies there (unscaled features). With a kernel, C times the
+# square does not tell; nearly all squares along one direction (a large constant) does.
+_STEEP, _NOT_MANY_WEIGHTS, _UNSCALED = 20.0, 1000, 0.8
 _MOSTLY_SHARED = 0.95
 _SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
 # Exact training takes about so many values for each pair of rows; a value takes about so long. By these guesses, and not by a
@@ -69,7 +72,7 @@ def choose_by_problem(
     choice: Choice,
     problem: Problem,
     loss: str,
-    C: float | None,
+    C: float,
     *,
     can_sample: bool = False,
     max_time: float | None = None,
@@ -85,27 +88,67 @@ def choose_by_problem(
             return sampled
     if choice.solver != "block-dual" or len(ids) == 0:
         return choice
-    if loss == "hinge" and problem.is_small and not choice.options:
-        if problem.n_examples <= _FEW_EXAMPLES:
-            reason = "examples are few, and cuts depend neither on chance nor on their order"
+    if loss == "hinge" and not choice.options:
+        if _are_few(problem):
+            reason = "examples and weights are few, and cuts depend neither on chance nor on the order of examples"
             return _with_defaults(Choice("one-slack", reason, {}))
-        if C is not None and problem.n_weights <= _FEW_WEIGHTS and C * problem.leading().square > _STEEP:
+        if _is_steep(problem, C):
             return _with_defaults(Choice("one-slack", _SHARED, {}))
     if not problem.has_vectors:
         return _with_kernel(choice, problem, loss)
     if problem.starts_processes and problem.n_jobs > 1:
         # A model in Python: processes would be started for the probe, outside of what Ctrl-C ends in good order.
         return choice
-    start = time.perf_counter()
-    found = problem.separate(ids, problem.zero_weights(), precise=True)
-    seconds = (time.perf_counter() - start) / len(ids)
-    n_terms = sum(len(found.code(k)) for k in range(len(found))) / len(ids)
+    seconds, n_terms = _probe(problem, ids)
     n_bytes = problem.n_examples * n_terms * _KEPT_PLANES * _BYTES_PER_TERM
     if loss == "hinge" and n_bytes > _MOST_BYTES and not choice.options:
         reason = f"planes of all examples would take about {n_bytes / 1e9:.0f} GB; a cut takes a sum of them"
         return _with_defaults(Choice("one-slack", reason, {}, seconds))
-    reason = f"{choice.reason}; searching an example takes {seconds:.2g} s, and it asks for few searches"
-    return Choice(choice.solver, reason, choice.options, seconds)
+    reason, options = f"{choice.reason}; searching an example takes {seconds:.2g} s", choice.options
+    if seconds > _DEAR_SEARCH and not options:
+        reason, options = (
+            f"{reason}: those that are clearly satisfied are searched less often",
+            {"skip_satisfied": True},
+        )
+    return Choice(choice.solver, reason, options, seconds)
+
+
+def choose_by_planes(
+    solver: str, solvers: Mapping[str, Any], loss: str, options: Mapping[str, Any] | None, abilities: frozenset[str]
+) -> Choice | None:
+    """Return the solver that found the planes of an earlier run if it can go on with this loss and these options; else None."""
+    if solver not in _CANDIDATES or not solvers[solver].suits(loss, abilities):
+        return None
+    given = dict(options or {})
+    if not set(given) <= set(solvers[solver].options):
+        return None
+    return _with_defaults(Choice(solver, "the planes to go on from are its", given))
+
+
+def _are_few(problem: Problem) -> bool:
+    is_few = problem.n_examples <= _FEW_EXAMPLES and problem.is_small
+    return is_few and (problem.n_weights <= _FEW_WEIGHTS or not problem.has_vectors)
+
+
+def _is_steep(problem: Problem, C: float) -> bool:
+    if not problem.has_vectors or problem.n_weights > _NOT_MANY_WEIGHTS:
+        return False
+    leading = problem.leading()
+    is_clear = leading.share > _UNSCALED or (problem.is_small and problem.n_weights <= _FEW_WEIGHTS)
+    return is_clear and C * leading.square > _STEEP
+
+
+def _probe(problem: Problem, ids: IntArray) -> tuple[float, float]:
+    """Return the seconds of a search and the length of the code of a plane, by the first examples at w = 0."""
+    start, weights, n_terms, n_probed = time.perf_counter(), problem.zero_weights(), 0, 0
+    # The first one alone: where it takes long, it tells enough.
+    for some in (ids[:1], ids[1:]):
+        found = problem.separate(some, weights, precise=True)
+        n_probed += len(some)
+        n_terms += sum(len(found.code(k)) for k in range(len(found)))
+        if time.perf_counter() - start > _LONG_PROBE:
+            break
+    return (time.perf_counter() - start) / n_probed, n_terms / n_probed
 
 
 def _with_samples(problem: Problem, max_time: float | None) -> Choice | None:

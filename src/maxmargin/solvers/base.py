@@ -272,13 +272,16 @@ class _Best:
         self.is_precise = True
 
     def record(self, iterate: Iterate, number: int, seconds: float, oracle_calls: int) -> Record:
-        has_dual = iterate.dual is not None
+        primal = self.primal if np.isfinite(self.primal) else None
+        dual = None if iterate.dual is None else self.dual
+        gap = None if primal is None or dual is None else self.gap
         return {
             "iteration": number,
             "seconds": seconds,
-            "primal": self.primal if has_dual or np.isfinite(self.primal) else None,
-            "dual": self.dual if has_dual else None,
-            "gap": self.gap if has_dual else None,
+            "primal": primal,
+            "dual": dual,
+            "gap": gap,
+            "relative_gap": _relative(gap, primal),
             "oracle_calls": oracle_calls,
             **iterate.details,
         }
@@ -414,6 +417,7 @@ def run(
         history[-1]["primal"] = certificate.primal
         history[-1]["dual"] = certificate.dual
         history[-1]["gap"] = certificate.gap
+        history[-1]["relative_gap"] = certificate.relative_gap
     _check_bounds(certificate, problem)
     if not certificate.converged:
         gap = certificate.relative_gap
@@ -424,6 +428,12 @@ def run(
         )
     kept = solver.planes() if keep_planes else None
     return Solution(best.weights.vector, certificate, history, solver.name, kept, problem.expansion(best.weights))
+
+
+def _relative(gap: float | None, primal: float | None) -> float | None:
+    if gap is None or primal is None:
+        return None
+    return gap / primal if primal else 0.0
 
 
 def _time_is_up(max_time: float | None) -> str:
@@ -465,11 +475,10 @@ def _check_bounds(certificate: Certificate, problem: Problem) -> None:
 
 
 def _report(name: str, record: Record) -> None:
-    if record["dual"] is None:
-        # What a solver without a dual has to show, best first.
-        shown = next(key for key in ("primal", "primal_estimate", "loss") if record.get(key) is not None)
+    if record["gap"] is None:
+        # What there is to show without both bounds, best first.
+        shown = next(key for key in ("primal", "primal_estimate", "loss", "dual") if record.get(key) is not None)
         value = f"{shown.replace('_', ' ')} {record[shown]:.6g}"
     else:
-        relative_gap = record["gap"] / max(record["primal"], 1e-300)
-        value = f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  gap {relative_gap:.2e}"
+        value = f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  relative gap {record['relative_gap']:.2e}"
     print(f"{name} {record['iteration']:5d}  {record['seconds']:8.2f} s  {value}", flush=True)

@@ -27,7 +27,8 @@ violated plane was worth something at the last search, or that carry α. They gi
 become positive. A whole pass follows when the gap that they would leave is small enough, or after a few.
 
 Where the gap hardly falls, because many examples pull at few weights, all planes with α > 0 are moved together by conjugate
-gradients.
+gradients. Under the squared hinge, whose α have no upper bound, w overshoots there as long as few planes are known: a run that
+begins so begins anew at a far smaller C, and comes up from it in steps.
 
 Searches and visits read a float32 copy of w until the gap is small; what is reported is computed in double precision, at weights
 that are summed anew from the planes or, for the primal, at the mean named above.
@@ -37,6 +38,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,14 +75,15 @@ _MEAN_LEAVES = 0.7
 # The gap is at most so many times the sum of the blocks' own gaps at the last sweep, as a rule, once most planes are known.
 _SWEPT_LEAVES = 2.0
 _MOST_SWEEPS = 100
-# Planes of an earlier run are solved over, roughly, before the first pass: at most so many times all blocks.
-_WARM_ROUNDS = 20
 # After a change of C the blocks are first solved so much more coarsely than at the end of the last: the gap is that much larger.
 _COARSER = 10.0
 # What the second iteration of a run leaves of the relative gap.
 _USUAL_FALL = 0.3
 # What the first gap of a resumed run is at least of that of the run before it, at a C about twice as large.
 _USUAL_GROWTH = 1.5
+# With few weights, a run of the squared hinge whose first gap is more than this share of the primal begins anew at a C so many
+# times smaller, which grows again in so many steps.
+_FAR_OFF, _APPROACH_FROM, _APPROACH_STEPS = 0.7, 1000.0, 9
 # The pace at which the gap falls is taken over so many iterations.
 _WATCHED = 5
 # To move all planes together is expected to take so many times its first steps, or as many faces, each with a step per weight.
@@ -121,20 +124,34 @@ class BlockDual(Solver):
         if rows is not None:
             self._blocks = blocks_of_rows = RowBlocks(task, rows, self.option["sweeps"])
             if planes is not None:
-                blocks_of_rows.start_from(planes, precise=self.precise)
+                blocks_of_rows.start_from(planes)
             else:
                 blocks_of_rows.sweep(precise=self.precise)
             yield from self._row_rounds(blocks_of_rows)
             planes = self.planes()
-        yield from self._iterate_general(task, planes)
+        yield from self._iterate_general(task, planes, crawls=rows is not None)
 
-    def _iterate_general(self, task: Task, planes: Any) -> Iterator[Iterate]:
-        self._blocks = blocks = _Blocks(task, self.option)
+    def _iterate_general(self, task: Task, planes: Any, *, crawls: bool) -> Iterator[Iterate]:
+        self._blocks = blocks = _Blocks(task, self.option, crawls=crawls)
         if planes is not None:
             blocks.start_from(planes)
         elif not blocks.searches_are_dear:
             blocks.first_passes(_FIRST_PASSES)
+            if blocks.can_overshoot:
+                yield blocks.evaluate(precise=self.precise)
+                if blocks.is_far_off:
+                    self._blocks = blocks = self._approach(task)
         yield from self._rounds(blocks)
+
+    def _approach(self, task: Task) -> _Blocks:
+        """Return blocks that were begun at a small C, where few planes do little harm, and came up from it with those found."""
+        ratios = np.geomspace(1.0 / _APPROACH_FROM, 1.0, _APPROACH_STEPS + 1)
+        blocks = _Blocks(replace(task, C=task.C * ratios[0]), self.option, crawls=False)
+        blocks.first_passes(_FIRST_PASSES)
+        for ratio in ratios[1:]:
+            blocks.continue_with(replace(task, C=task.C * ratio))
+            blocks.first_passes(_FIRST_PASSES)
+        return blocks
 
     def resume(self, task: Task) -> Iterator[Iterate]:
         """Yield iterates for another C, from the blocks as they are."""
@@ -144,7 +161,7 @@ class BlockDual(Solver):
         blocks.continue_with(task)
         if isinstance(blocks, RowBlocks):
             yield from self._row_rounds(blocks)
-            yield from self._iterate_general(task, self.planes())
+            yield from self._iterate_general(task, self.planes(), crawls=True)
         else:
             if blocks.searches_are_dear:
                 blocks.sweep_moving(precise=False)
@@ -205,9 +222,10 @@ class _Mean:
 class _Blocks(Blocks):
     """Blocks that are solved exactly, and the iterations over them."""
 
-    watched: ClassVar = ("oracle", "visits", "sweeps", "weights")
+    watched: ClassVar = ("oracle", "visits", "sweeps", "weights", "ascent")
 
-    def __init__(self, task: Task, option: dict[str, Any]) -> None:
+    def __init__(self, task: Task, option: dict[str, Any], *, crawls: bool) -> None:
+        self._crawls = crawls  # sweeps are known to
         self._by_components = task.loss == "hinge" and task.problem.space.has_components
         super().__init__(task, by_components=self._by_components)
         self._problem = task.problem
@@ -238,21 +256,6 @@ class _Blocks(Blocks):
         """Return the planes of all blocks."""
         return self.sets.planes()
 
-    def start_from(self, planes: _core.PlaneBatch) -> None:
-        """Put planes of an earlier run into the blocks, whatever they are worth, and solve over them."""
-        self.sets.insert(planes, self.weights.exact, -np.inf)
-        self._gain, self._work = 0.0, 1.0
-        if not len(planes):
-            return
-        self._tolerance = self.task.tol * float(planes.losses().mean())
-        for _ in range(_WARM_ROUNDS):
-            everyone = self.sweep(self._rule(searches=False, patience=None), precise=True)
-            if everyone.gap <= self._tolerance * self.total_budget or self.task.is_over:
-                break
-            self.sweep_moving(precise=True)
-            self._ascend_together()
-        self._sum_weights()
-
     def continue_with(self, task: Task) -> None:
         """Go over to another C: α becomes its multiple that is worth most there."""
         self._tolerance *= _COARSER
@@ -276,6 +279,16 @@ class _Blocks(Blocks):
             self._sweep_while_it_pays(None, precise=False)
         self._sum_weights()
         self._shown = self.weights
+
+    @property
+    def can_overshoot(self) -> bool:
+        """Whether many examples may pull few weights much too far."""
+        return self.squared and FaceAscent.can_help(self._problem)
+
+    @property
+    def is_far_off(self) -> bool:
+        """Whether the last evaluation left nearly all of the primal open."""
+        return self._relative_gaps[1] > _FAR_OFF
 
     @property
     def is_near_end(self) -> bool:
@@ -385,19 +398,23 @@ class _Blocks(Blocks):
 
     def ascend_where_slow(self) -> None:
         """Move all planes with α > 0 together where that is likely to take less time than to go on at the pace of late."""
+        if FaceAscent.can_help(self._problem) and (self._crawls or self._would_take_longer()):
+            self._ascend_together()
+            self._gaps.clear()
+
+    def _would_take_longer(self) -> bool:
         gaps = self._gaps
-        if len(gaps) < _WATCHED or min(gaps) <= 0.0 or not FaceAscent.can_help(self._problem):
-            return
+        if len(gaps) < _WATCHED or min(gaps) <= 0.0:
+            return False
         pace = np.log(gaps[0] / gaps[-1]) / (_WATCHED - 1)
         to_go = np.log(self._relative_gaps[1] / self.task.tol) if self.task.tol > 0.0 else np.inf
         # On one face there are no more steps to make than there are weights, and few faces follow each other.
         n_steps = min(_DOUBTFUL * self._ascend_face.n_steps, _FACES * self._problem.n_weights)
-        if self._work * to_go > pace * n_steps * self._visit_work:
-            self._ascend_together()
-            gaps.clear()
+        return bool(self._work * to_go > pace * n_steps * self._visit_work)
 
     def _ascend_together(self) -> None:
-        self._ascend_face(0.1 * self._tolerance, self.weights.exact)
+        with self.watch("ascent"):
+            self._ascend_face(0.1 * self._tolerance, self.weights.exact)
         self.weights.touch()
         self._shown = self.weights
 
@@ -427,7 +444,7 @@ class _Blocks(Blocks):
         self._work += swept.work
         self._n_added += swept.added
 
-    def _rule(self, *, searches: bool, patience: int | None = _PATIENCE, drops: bool = False) -> _core.Rule:
+    def _rule(self, *, searches: bool, drops: bool = False) -> _core.Rule:
         return _core.Rule(
             "exact",
             solve_above=self._tolerance,
@@ -436,6 +453,6 @@ class _Blocks(Blocks):
             searches=searches,
             search_work=self._search_work,
             search_batch=1 if self._search_work <= _CHEAP_SEARCH else _SEARCH_BATCH,
-            patience=patience,
+            patience=_PATIENCE,
             drops_empty=drops,
         )

@@ -64,7 +64,7 @@ class NSlack(Solver):
         """Yield one iterate per sweep over the examples."""
         self._sweep = sweep = _Sweep(task, self.option)
         if planes is not None:
-            sweep.solve_for(planes)
+            sweep.start_from(planes)
         epsilon, has_epsilon = self.option["epsilon"], self.option["epsilon"] is not None
 
         while True:
@@ -117,13 +117,6 @@ class _Sweep(Blocks):
         self._tolerance: float | None = None
         self._ascend_face = FaceAscent(task, self.sets)
         self._n_solved = self._n_dropped = 0
-
-    def solve_for(self, planes: _core.PlaneBatch) -> None:
-        """Put planes of an earlier run into the working sets, whatever they are worth, and solve the QP roughly."""
-        self.sets.insert(planes, self.weights.exact, -np.inf)
-        losses = planes.losses()
-        if len(losses):
-            self.solve(_FIRST_SHARE * float(losses.mean()))
 
     def visit_all(self, epsilon: float, *, precise: bool) -> tuple[int, bool]:
         """Ask the oracle for every example; return how many planes joined, and whether time allowed a whole sweep."""

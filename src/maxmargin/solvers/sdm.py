@@ -71,6 +71,7 @@ class SDM(BlockSolver):
             tau, tau_inner = epsilon, tau_inner * (epsilon / tau)
         kappa1, kappa2 = self.option["kappa1"], self.option["kappa2"]
         blocks = self._start(task, planes)
+        self._last_dual = -np.inf
         # The first κ1 loops are there to fill the sets, which planes of an earlier run have done.
         n_loops = kappa1 if planes is not None else 0
         violations: list[float] = []  # ψ̂ of the type-II loops since the last type-I loop
@@ -119,8 +120,6 @@ class SDM(BlockSolver):
             violations.append(psi)
             if len(violations) == most or psi <= tau or psi < 0.5 * violations[0] or task.is_over:
                 return violations
-
-    _last_dual = -np.inf
 
 
 def _pairs(tau: float, tau_inner: float) -> _core.Rule:
