@@ -285,7 +285,7 @@ def sequences(rng, n):
     return X, [rng.integers(3, size=len(x)) for x in X]
 
 
-@pytest.mark.parametrize("solver", [name for name in SOLVERS if ALL_SOLVERS[name].planes_outlive_data])
+@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("kind", ["matrix", "sparse", "rows", "sequences", "stacked", "python"])
 def test_planes_serve_when_examples_join_behind_theirs(solver, kind):
     rng = np.random.default_rng(4)
@@ -299,7 +299,8 @@ def test_planes_serve_when_examples_join_behind_theirs(solver, kind):
         model = small_model.Classes() if kind == "python" else mm.models.Multiclass(3)
         X = sp.csr_array(X) if kind == "sparse" else X.tolist() if kind == "rows" else X
         first = X[:30]
-    settings = {"solver": solver, "tol": 2e-2 if solver == "line-search" else 1e-5, "keep_planes": True}
+    tol = {"line-search": 2e-2, "bcfw": 1e-3}.get(solver, 1e-5)
+    settings = {"solver": solver, "tol": tol, "keep_planes": True}
     planes = mm.train(model, first, Y[:30], 0.1, **settings).planes
     warm = mm.train(model, X, Y, 0.1, planes=planes, **settings)
     cold = mm.train(model, X, Y, 0.1, **settings)
@@ -310,12 +311,6 @@ def test_planes_serve_when_examples_join_behind_theirs(solver, kind):
     assert warm.history[0]["dual"] > 0.2 * cold.certificate.dual
     again = mm.train(model, X, Y, 0.2, planes=warm.planes, **settings)
     assert again.certificate.converged
-
-
-def test_averages_over_steps_do_not_serve_more_examples(kept):
-    X, y, planes = kept
-    with pytest.raises(ValueError, match="X and Y differ"):
-        mm.train(mm.models.Multiclass(3), **twice(X, y), solver="bcfw", planes=planes["bcfw"])
 
 
 def test_sample_weights_of_one_are_those_of_no_weights():

@@ -84,7 +84,7 @@ void bind_frank_wolfe(nb::module_& m) {
         .def(
             "start_from",
             [](FrankWolfe& self, const FrankWolfe& other, double factor) {
-                require_length("examples of the other", static_cast<size_t>(other.space().n_examples()), self.space().n_examples());
+                require(other.space().n_examples() <= self.space().n_examples(), "the other has more examples than this one.");
                 require_length("weights of the other", static_cast<size_t>(other.space().n_weights()), self.space().n_weights());
                 require(std::isfinite(factor) && factor >= 0.0, "factor must be finite and not negative.");
                 nb::gil_scoped_release release;

@@ -17,7 +17,7 @@ FrankWolfe::FrankWolfe(std::shared_ptr<const PlaneSpace> space, std::vector<doub
       gaps_(static_cast<size_t>(space_->n_examples())) {}
 
 void FrankWolfe::start_from(const FrankWolfe& other, double factor) {
-    for (size_t i = 0; i < blocks_.size(); ++i) {
+    for (size_t i = 0; i < other.blocks_.size(); ++i) {
         Block& block = blocks_[i];
         block = other.blocks_[i];
         block.steps.clear();

@@ -82,7 +82,7 @@ class Origins:
     def __init__(self, model: Any, X: Any, Y: Any, problem: Problem, rescaling: str, solver: Solver) -> None:
         self._parts = model, X, Y, problem.sample_weight
         self._names = rescaling, solver.name
-        self._may_grow = solver.planes_outlive_data and not problem.depends_on_all
+        self._may_grow = not problem.depends_on_all
         self._problem = problem
 
     def match(self, planes: Planes | None, *, keeps: bool) -> tuple[Any, dict[str, Any] | None]:

@@ -54,7 +54,7 @@ class RowBlocks:
         self._reduction = _REDUCTION
         self._halved_at: tuple[float, int] = np.inf, 0
         self._n_planes = self._n_sweeps = self._n_visits = self._all_visits = 0
-        self._watch = Stopwatch("oracle", "visits", "sweeps", "weights")
+        self._watch = Stopwatch("oracle", "visits", "sweeps", "weights", "ascent")
 
     def planes(self) -> _core.PlaneBatch:
         """Return the planes that carry mass."""

@@ -107,7 +107,6 @@ class Solver(ABC):
     losses: ClassVar[frozenset[str]]  # none for a solver that minimises nothing: it has no primal either
     rescalings: ClassVar[frozenset[str]] = frozenset({"margin", "slack"})
     has_dual: ClassVar[bool] = True
-    planes_outlive_data: ClassVar[bool] = True  # whether planes serve when examples have joined behind theirs
     needs: frozenset[str] = frozenset({"max_oracle", "vectors"})
     options: ClassVar[Mapping[str, Option]]
 

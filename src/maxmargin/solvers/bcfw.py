@@ -49,7 +49,6 @@ class BCFW(Solver):
     """One dual point, moved towards one plane of one example at a time; see the module's text."""
 
     name = "bcfw"
-    planes_outlive_data = False  # the averages over all steps are those of one set of examples
     losses = frozenset({"hinge"})
     options: ClassVar = {
         "averaging": Option(True, *_BOOLEAN, "certify the weighted average of all iterates in place of the last one"),
@@ -123,7 +122,7 @@ class _Blocks:
         )
 
     def start_from(self, state: State) -> None:
-        """Begin at the point of an earlier run, scaled to C."""
+        """Begin at the point of an earlier run, scaled to C; the average begins anew, new examples stand at their truth."""
         self.core.start_from(state.core, self._task.C / state.C)
         self.core.weights(self._w.exact)
         self._w.touch()

@@ -11,7 +11,8 @@ largest and q the smallest F of V_i (both with mass, or p just found), pairs exc
 until F_p − F_q ≤ τ̃ (the paper's equation 4.6 lacks the C). **Type-I** loops ask the oracle for each example's largest F and solve
 the block if max F − min F > τ; **type-II** loops solve the blocks over V_i alone. After κ1 type-I loops, each is followed by
 type-II loops while their largest violation ψ̂ exceeds τ, until it is half of what it was or κ2 loops have gone by. The paper
-looks through the sets after every loop for ψ̂; here it is what the loop met, so that one type-II loop at least is made.
+looks through the sets after every loop for ψ̂; here it is what a loop met at its visits, which takes no time of its own. So one
+type-II loop is made where the paper would make none, and two at least where the first meets more than τ.
 Examples are permuted in every loop; outputs without mass leave V_i.
 
 The paper stops when a type-I loop changes nothing: no F_i differs by more than τ. With ``epsilon`` given τ is that and training
