@@ -139,3 +139,23 @@ def test_nothing_is_skipped_where_hardly_an_example_is_satisfied():
     ]
     assert calls[0].certificate.oracle_calls == calls[1].certificate.oracle_calls
     assert np.array_equal(calls[0].w, calls[1].w)
+
+
+def test_a_run_of_the_squared_hinge_that_overshoots_comes_up_from_a_small_C(monkeypatch):
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(20, 6))
+    X = [rng.normal(size=(12, 20)) for _ in range(200)]
+    Y = [np.argmax(x @ truth + 3.0 * rng.normal(size=(12, 6)), axis=1) for x in X]
+    settings = {"loss": "squared_hinge", "solver": "block-dual", "tol": 1e-2}
+    climbs = mm.train(mm.models.Chain(6), X, Y, 0.1, **settings)
+    first, second = climbs.history[:2]
+    assert first["relative_gap"] > 0.9
+    assert second["relative_gap"] < 0.1
+    monkeypatch.setattr(block_dual, "_FAR_OFF", 1.0)
+    stays = mm.train(mm.models.Chain(6), X, Y, 0.1, **settings)
+    for one, other in ((climbs, stays), (stays, climbs)):
+        assert one.certificate.converged
+        assert one.certificate.dual <= other.certificate.primal * (1.0 + 1e-9)
+    assert climbs.certificate.oracle_calls < stays.certificate.oracle_calls
+    steps = [sum(record["sweeps"] + record["face_steps"] for record in run.history) for run in (climbs, stays)]
+    assert steps[0] < 0.2 * steps[1]

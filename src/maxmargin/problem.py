@@ -155,6 +155,11 @@ class Problem(ABC):
         """Which share of the columns of a kernel matrix may be kept; where there is one."""
         return 1.0
 
+    @property
+    def has_row_labels(self) -> bool:
+        """Whether an example is one row with one label."""
+        return False
+
     def leading(self) -> Leading:
         """Return what the rows have along the direction that they share most, by a sample of them; where there are rows."""
         return Leading(0.0, 0.0)
@@ -309,6 +314,11 @@ class LinearProblem(Problem):
         """What decoding takes beside reading, for each row: a guess."""
         return self.space.decoding_work
 
+    @property
+    def has_row_labels(self) -> bool:
+        """Whether an example is one row with one label."""
+        return self.space.has_row_labels
+
     def leading(self) -> Leading:
         """Return what the rows have along the direction that they share most, by a sample of them."""
         rows = sample_of(self.space.n_rows, SAMPLED_ROWS)
@@ -320,7 +330,7 @@ class LinearProblem(Problem):
 
     def row_blocks(self, C: float, *, squared: bool) -> _core.RowBlocks | None:
         """Return the dual of all examples where each is one row with one label and no weight is bounded; else None."""
-        if not self.space.has_row_labels or len(self.nonnegative):
+        if not self.has_row_labels or len(self.nonnegative):
             return None
         s = np.ones(self.n_examples) if self.sample_weight is None else self.sample_weight
         return _core.RowBlocks(self.space, C * s, squared)

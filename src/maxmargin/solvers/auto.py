@@ -21,12 +21,13 @@ _BYTES_PER_TERM = 48
 _KEPT_PLANES = 10
 # With an exact kernel, rows are moved several times: where fewer columns of the matrix are kept, cuts take less time.
 _SHARE_OF_COLUMNS = 0.25
-# So many weights take few cuts, and so many examples no time that counts then.
-_FEW_WEIGHTS, _FEW_EXAMPLES = 64, 200
+# So many weights take few cuts, and so many examples no time that counts then; nor if these are single rows and the weights not
+# many.
+_FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES = 64, 1000, 200
 # Rows push each other back and forth when they are moved one by one where C times their square along one direction is large and
 # there are few weights, or not many and this share of all squares lies there (unscaled features). With a kernel, C times the
 # square does not tell; nearly all squares along one direction (a large constant) does.
-_STEEP, _NOT_MANY_WEIGHTS, _UNSCALED = 20.0, 1000, 0.8
+_STEEP, _UNSCALED = 20.0, 0.8
 _MOSTLY_SHARED = 0.95
 _SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
 # Exact training takes about so many values for each pair of rows; a value takes about so long. By these guesses, and not by a
@@ -126,8 +127,10 @@ def choose_by_planes(
 
 
 def _are_few(problem: Problem) -> bool:
-    is_few = problem.n_examples <= _FEW_EXAMPLES and problem.is_small
-    return is_few and (problem.n_weights <= _FEW_WEIGHTS or not problem.has_vectors)
+    if problem.n_examples > _FEW_EXAMPLES or not problem.is_small:
+        return False
+    most_weights = _NOT_MANY_WEIGHTS if problem.has_row_labels else _FEW_WEIGHTS
+    return problem.n_weights <= most_weights or not problem.has_vectors
 
 
 def _is_steep(problem: Problem, C: float) -> bool:

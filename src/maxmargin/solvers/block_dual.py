@@ -30,8 +30,9 @@ Where the gap hardly falls, because many examples pull at few weights, all plane
 gradients. Under the squared hinge, whose α have no upper bound, w overshoots there as long as few planes are known: a run that
 begins so begins anew at a far smaller C, and comes up from it in steps.
 
-Searches and visits read a float32 copy of w until the gap is small; what is reported is computed in double precision, at weights
-that are summed anew from the planes or, for the primal, at the mean named above.
+Searches and visits read a float32 copy of w until the gap is small, and primals of records before that are of its scores. What
+ends training, and every dual, is computed in double precision, at weights that are summed anew from the planes or, for the
+primal, at the mean named above.
 """
 
 from __future__ import annotations
