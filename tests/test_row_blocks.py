@@ -185,7 +185,7 @@ def test_alpha_is_taken_over_from_an_earlier_run(name, loss, rescaling):
         for C in (0.7, 0.1, 3.0):
             best = reference.solve(reference.planes(model, rescaling), C, s, loss)
             _, _, blocks = blocks_of(model, C, loss, rescaling, sample_weight=s)
-            blocks.start(planes)
+            blocks.start(planes, False)
             blocks.weights(w)
             started = dual(blocks, w)
             w *= blocks.rescale(1.0, float(w @ w))
@@ -224,7 +224,7 @@ def test_planes_without_alpha_are_no_start():
     problem = mm.models.Binary().bind(X, 2 * y - 1)
     planes = problem.separate(problem.all_ids, problem.zero_weights(), precise=True)
     with pytest.raises(ValueError, match="need their α"):
-        problem.row_blocks(1.0, squared=False).start(planes)
+        problem.row_blocks(1.0, squared=False).start(planes, False)
     with pytest.raises(ValueError, match="need their α"):
         _core.WorkingSets(problem.space, np.ones(200), False, np.array([], np.int64)).start(planes, np.zeros(6))
 
@@ -279,7 +279,7 @@ WRONG = {
         "rounded",
     ),
     "weights too short to sum": (lambda: rows().weights(np.zeros(2)), "weights has 2"),
-    "planes of another problem": (lambda: rows().start(planes_of_two_classes()), "belongs to another problem"),
+    "planes of another problem": (lambda: rows().start(planes_of_two_classes(), False), "belongs to another problem"),
 }
 
 

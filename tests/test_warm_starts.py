@@ -60,6 +60,22 @@ def test_the_same_problem_is_solved_when_it_is_met_again(solver, kind):
         assert cold.certificate.dual <= warm.certificate.primal * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("kind", ["rows", "chain", "python"])
+def test_a_smaller_budget_does_not_undo_what_cancelled(kind):
+    # With α at the bound in some blocks and free in others, cutting each by itself leaves large w of what had cancelled.
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(150, 2)), rng.integers(3, size=150)
+    model = small_model.Classes() if kind == "python" else mm.models.Multiclass(3)
+    data = 30.0 * X
+    if kind == "chain":
+        model, data, Y = mm.models.Chain(3), [30.0 * x[None] for x in X], [[y] for y in Y]
+    settings = {"solver": "block-dual", "tol": 1e-3, "keep_planes": True}
+    first = mm.train(model, data, Y, 0.3, **settings)
+    warm = mm.train(model, data, Y, 0.1, planes=first.planes, **settings)
+    assert warm.certificate.converged
+    assert warm.history[0]["dual"] > 0.9 * warm.certificate.dual
+
+
 def test_a_line_search_goes_on_from_its_dual_point():
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(60, 4)), rng.integers(3, size=60)

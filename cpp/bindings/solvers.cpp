@@ -408,12 +408,12 @@ void bind_row_blocks(nb::module_& m) {
             arg("weights"))
         .def(
             "start",
-            [](RowBlocks& self, const PlaneBatch& planes) {
+            [](RowBlocks& self, const PlaneBatch& planes, bool all_alike) {
                 self.space().check(planes);
                 require(planes.has_alpha(), "planes to start from need their α.");
-                self.start(planes);
+                return self.start(planes, all_alike);
             },
-            arg("planes"))
+            arg("planes"), arg("all_alike"))
         .def("planes", [](const RowBlocks& self) { return interruptible([&] { return self.planes(); }); });
 }
 

@@ -153,17 +153,25 @@ double RowBlocks::linear_part() const {
     return sum;
 }
 
-void RowBlocks::start(const PlaneBatch& planes) {
+bool RowBlocks::start(const PlaneBatch& planes, bool all_alike) {
     std::vector<std::vector<LabelMass>> masses = masses_of(planes);
+    const auto share = [&](int64_t i) {
+        const std::vector<LabelMass>& own = masses[given_number(i)];
+        const double total = std::accumulate(own.begin(), own.end(), 0.0, [](double sum, const LabelMass& mass) { return sum + mass.alpha; });
+        return squared_ || total <= budgets_[i] ? 1.0 : budgets_[i] / total;
+    };
+    double least = 1.0;
+    for (int64_t i = 0; i < space_->n_examples(); ++i)
+        if (budgets_[i] > 0.0) least = std::min(least, share(i));
     for (int64_t i = 0; i < space_->n_examples(); ++i) {
         std::vector<LabelMass>& own = masses[given_number(i)];
         if (own.empty() || budgets_[i] <= 0.0) continue;
-        const double total = std::accumulate(own.begin(), own.end(), 0.0, [](double sum, const LabelMass& mass) { return sum + mass.alpha; });
-        if (!squared_ && total > budgets_[i])
-            for (LabelMass& mass : own) mass.alpha *= budgets_[i] / total;
+        const double factor = all_alike ? least : share(i);
+        for (LabelMass& mass : own) mass.alpha *= factor;
         if (labels_.is_sign) alpha_[i] = own.front().alpha;
         else masses_.set(i, own);
     }
+    return least < 1.0;
 }
 
 // By given number; each label once.

@@ -43,8 +43,9 @@ class RowBlocks {
     // Visits the active blocks in random order. Those whose gap exceeds tolerance · C_i are solved, the others are active no more.
     Sweep sweep(double tolerance, uint64_t seed, MovingWeights w, const Workers& workers);
 
-    // Takes over the α of planes, as far as the budgets go. w has to be summed then, and evaluate() has to come before the next sweep.
-    void start(const PlaneBatch& planes);
+    // Takes over the α of planes, cut down to the budgets, each example's by itself or all alike; returns whether there was anything to
+    // cut. w has to be summed then, and evaluate() has to come before the next sweep.
+    bool start(const PlaneBatch& planes, bool all_alike);
     // Budgets become so many times what they were, and α the multiple of itself that is worth most under them; returns the multiple,
     // which w has to be taken by, and is told ‖w‖². evaluate() has to come before the next sweep.
     double rescale(double ratio, double norm2);

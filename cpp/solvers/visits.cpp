@@ -198,7 +198,8 @@ void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& ru
     const double violated = violation(block, rule, gap);
     result.violation = std::max(result.violation, violated);
     if (violated <= rule.solve_above || block.size() == 0) {
-        if (block.size() > rule.max_planes) drop_planes(block, rule, result);
+        // One that has just joined stays until the block is solved with it.
+        if (!candidate && block.size() > rule.max_planes) drop_planes(block, rule, result);
         return;
     }
     note(result.moved, block.example);

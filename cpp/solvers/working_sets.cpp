@@ -75,16 +75,36 @@ void WorkingSets::start(const PlaneBatch& planes, double* w) {
             block.alpha[known] += planes.alpha[k];
         });
     }
+    // Where budgets are smaller than those of the earlier run: all α by one factor, or each block by its own?
+    const auto norm2 = [&] {
+        weights(w);
+        return std::inner_product(w, w + space_->n_weights(), w, 0.0);
+    };
+    const double together = best_multiple(norm2()).worth;
+    std::vector<double> uncut;
+    bool is_cut = false;
     for (std::vector<Block>& own : blocks_)
-        for (Block& block : own) cut_to_budget(block);
-    weights(w);
+        for (Block& block : own) {
+            uncut.insert(uncut.end(), block.alpha.begin(), block.alpha.end());
+            is_cut |= cut_to_budget(block);
+        }
+    if (is_cut && best_multiple(norm2()).worth < together) {
+        auto next = uncut.begin();
+        for (std::vector<Block>& own : blocks_)
+            for (Block& block : own) {
+                std::copy_n(next, block.size(), block.alpha.begin());
+                next += static_cast<std::ptrdiff_t>(block.size());
+            }
+        weights(w);
+    }
     rescale(budgets_, w);
 }
 
-void WorkingSets::cut_to_budget(Block& block) const {
+bool WorkingSets::cut_to_budget(Block& block) const {
     const double total = block.total();
-    if (squared_ || total <= block.budget) return;
+    if (squared_ || total <= block.budget) return false;
     for (double& a : block.alpha) a *= block.budget / total;
+    return true;
 }
 
 void WorkingSets::rescale(std::vector<double> budgets, double* w) {
@@ -94,7 +114,7 @@ void WorkingSets::rescale(std::vector<double> budgets, double* w) {
             block.budget = budgets_[block.example];
             block.quiet = 0;
         }
-    const double multiple = best_multiple(std::inner_product(w, w + space_->n_weights(), w, 0.0));
+    const double multiple = best_multiple(std::inner_product(w, w + space_->n_weights(), w, 0.0)).factor;
     for (std::vector<Block>& own : blocks_)
         for (Block& block : own) {
             for (double& a : block.alpha) a *= multiple;
@@ -106,7 +126,7 @@ void WorkingSets::rescale(std::vector<double> budgets, double* w) {
 
 // D(sα) = s Σ α Δ − ½ s² (‖w‖² + Σ_i (Σ_p α_ip)² / 2C_i), the last for the squared hinge only; for the hinge no block may exceed its
 // budget.
-double WorkingSets::best_multiple(double norm2) const {
+WorkingSets::Multiple WorkingSets::best_multiple(double norm2) const {
     double linear = 0.0, quadratic = norm2, most = std::numeric_limits<double>::infinity();
     for_each_block([&](const Block& block) {
         const double total = block.total();
@@ -116,8 +136,9 @@ double WorkingSets::best_multiple(double norm2) const {
         else most = std::min(most, block.budget / total);
     });
     // Without a quadratic part every multiple of α gives w = 0, and the largest is the best.
-    const double best = linear <= 0.0 ? 0.0 : quadratic > 0.0 ? std::min(most, linear / quadratic) : most;
-    return std::isfinite(best) ? best : 1.0;
+    double best = linear <= 0.0 ? 0.0 : quadratic > 0.0 ? std::min(most, linear / quadratic) : most;
+    if (!std::isfinite(best)) best = 1.0;
+    return {best, best * linear - 0.5 * best * best * quadratic};
 }
 
 double WorkingSets::linear_part() const {

@@ -32,8 +32,8 @@ class WorkingSets {
     // Adds the planes whose value at w exceeds what their example already pays by more than epsilon. Returns how many.
     int64_t insert(const PlaneBatch& planes, const double* w, double epsilon);
 
-    // Takes over the planes of an earlier run with their α, cut down to the budgets and then scaled to what is worth most; w becomes
-    // their sum.
+    // Takes over the planes of an earlier run with their α, cut down to the budgets, each block by itself or all alike, and scaled to
+    // what is worth most; w becomes their sum.
     void start(const PlaneBatch& planes, double* w);
 
     // How a visited block is moved.
@@ -149,8 +149,12 @@ class WorkingSets {
     bool insert(Block& block, const Candidate& plane, const double* w, double epsilon);
     static int64_t climb(Face& face, double wanted, int64_t max_products, double max_seconds);
     void take(const Face& face);
-    double best_multiple(double norm2) const;
-    void cut_to_budget(Block& block) const;
+    struct Multiple {
+        double factor, worth;  // of α, and D there
+    };
+    Multiple best_multiple(double norm2) const;
+    // Returns whether α was beyond it.
+    bool cut_to_budget(Block& block) const;
     template <class Use>
     void for_each_block(Use&& use) const {
         for (const std::vector<Block>& own : blocks_)

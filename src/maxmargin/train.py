@@ -96,10 +96,10 @@ def train(
     callback : callable, optional
         Called with each history record; a true return value ends training.
     planes : object, optional
-        ``Solution.planes`` of an earlier run to continue from. C, loss and tol may differ, and X, Y and sample_weight may have
-        more examples behind those of that run; these, model, rescaling and solver must be the same, because the certificate
-        rests on that: planes of another problem are refused. So are those of a model in Python that writes to its own
-        attributes while it searches: it is not the same afterwards.
+        ``Solution.planes`` of an earlier run to continue from. C, tol and, where the solver minimises both, loss may differ, and
+        X, Y and sample_weight may have more examples behind those of that run; these, model, rescaling and solver (which 'auto'
+        takes from the planes) must be the same, because the certificate rests on that: planes of another problem are refused. So
+        are those of a model in Python that writes to its own attributes while it searches: it is not the same afterwards.
     keep_planes : bool, default False
         Whether the solution keeps what a later run can continue from; it may be much larger than the weights. Model and data
         must have pickles then, by which :func:`train` knows them again. Planes themselves have none: they live as long as the

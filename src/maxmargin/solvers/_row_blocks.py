@@ -61,10 +61,17 @@ class RowBlocks:
         return self._blocks.planes()
 
     def start_from(self, planes: _core.PlaneBatch) -> None:
-        """Take over the α of an earlier run, at whatever C."""
-        self._blocks.start(planes)
+        """Take over the α of an earlier run, at whatever C: cut to the budgets each by itself or all alike, as is worth more."""
+        is_cut, apart = self._start(planes, all_alike=False)
+        if is_cut and self._start(planes, all_alike=True)[1] < apart:
+            self._start(planes, all_alike=False)
+
+    def _start(self, planes: _core.PlaneBatch, *, all_alike: bool) -> tuple[bool, float]:
+        """Return whether α was beyond the budgets, and the dual that there is then."""
+        is_cut = self._blocks.start(planes, all_alike)
         self._problem.sum_rows(self._blocks, self._weights, afresh=True)
         self._rescale(1.0)
+        return is_cut, self._blocks.linear_part() - 0.5 * self._weights.norm2()
 
     def continue_with(self, task: Task) -> None:
         """Go over to another C: α becomes its multiple that is worth most there, and evaluate() has to come next."""

@@ -133,15 +133,20 @@ class BlockDual(Solver):
         yield from self._iterate_general(task, planes, crawls=rows is not None)
 
     def _iterate_general(self, task: Task, planes: Any, *, crawls: bool) -> Iterator[Iterate]:
-        self._blocks = blocks = _Blocks(task, self.option, crawls=crawls)
+        blocks = _Blocks(task, self.option, crawls=crawls)
         if planes is not None:
             blocks.start_from(planes)
-        elif not blocks.searches_are_dear:
+        # Not before it has all planes: an interrupt leaves those there were.
+        self._blocks = blocks
+        if planes is None and not blocks.searches_are_dear:
             blocks.first_passes(_FIRST_PASSES)
-            if blocks.can_overshoot:
+        if blocks.can_overshoot:
+            yield blocks.evaluate(precise=self.precise)
+            if blocks.is_far_off:
+                yield blocks.evaluate_zero()
+                self._blocks = blocks = self._approach(task)
                 yield blocks.evaluate(precise=self.precise)
-                if blocks.is_far_off:
-                    self._blocks = blocks = self._approach(task)
+            blocks.advance(precise=self.precise)
         yield from self._rounds(blocks)
 
     def _approach(self, task: Task) -> _Blocks:
@@ -174,9 +179,7 @@ class BlockDual(Solver):
         while True:
             # A pass that is likely to be the last is made in double at once, or it would have to be made again.
             yield blocks.evaluate(precise=self.precise or blocks.is_near_end or blocks.seems_solved)
-            blocks.visit_found(precise=self.precise)
-            blocks.sweep_moving(precise=self.precise)
-            blocks.ascend_where_slow()
+            blocks.advance(precise=self.precise)
             if self.option["skip_satisfied"]:
                 yield from self._short_rounds(blocks)
 
@@ -188,9 +191,7 @@ class BlockDual(Solver):
             yield blocks.evaluate_unsatisfied(precise=self.precise)
             if blocks.seems_done:
                 return
-            blocks.visit_found(precise=self.precise)
-            blocks.sweep_moving(precise=self.precise)
-            blocks.ascend_where_slow()
+            blocks.advance(precise=self.precise)
 
     def _row_rounds(self, blocks: RowBlocks) -> Iterator[Iterate]:
         """Yield iterates until the sweeps crawl."""
@@ -284,7 +285,7 @@ class _Blocks(Blocks):
     @property
     def can_overshoot(self) -> bool:
         """Whether many examples may pull few weights much too far."""
-        return self.squared and FaceAscent.can_help(self._problem)
+        return self.squared and not self.searches_are_dear and FaceAscent.can_help(self._problem)
 
     @property
     def is_far_off(self) -> bool:
@@ -317,6 +318,12 @@ class _Blocks(Blocks):
         if before == np.inf:
             self._first_gap = now
         return Iterate(w, primal, precise, dual, details=self._details())
+
+    def evaluate_zero(self) -> Iterate:
+        """Return what weights of 0 are worth: no run that overshot is to end with less."""
+        zero = self._problem.zero_weights()
+        primal = self._problem.primal(zero, self.task.C, squared=self.squared)
+        return Iterate(zero, primal, True, 0.0, details=self._details())
 
     @property
     def unsatisfied_share(self) -> float:
@@ -358,8 +365,13 @@ class _Blocks(Blocks):
         self._n_added = self._n_sweeps = 0
         return details
 
-    def visit_found(self, *, precise: bool) -> None:
-        """Visit the examples of the last pass with the planes that it found."""
+    def advance(self, *, precise: bool) -> None:
+        """Visit the examples of the last pass with the planes that it found, then do what needs no search."""
+        self._visit_found(precise=precise)
+        self.sweep_moving(precise=precise)
+        self._ascend_where_slow()
+
+    def _visit_found(self, *, precise: bool) -> None:
         self._visit(_core.FoundPlanes(self._problem.space, self._found), self._problem.n_examples, precise=precise)
 
     def sweep_moving(self, *, precise: bool) -> None:
@@ -397,7 +409,7 @@ class _Blocks(Blocks):
                 break
         return are_slow
 
-    def ascend_where_slow(self) -> None:
+    def _ascend_where_slow(self) -> None:
         """Move all planes with α > 0 together where that is likely to take less time than to go on at the pace of late."""
         if FaceAscent.can_help(self._problem) and (self._crawls or self._would_take_longer()):
             self._ascend_together()
