@@ -64,14 +64,15 @@ def test_the_same_problem_is_solved_when_it_is_met_again(solver, kind):
 def test_a_smaller_budget_does_not_undo_what_cancelled(kind):
     # With α at the bound in some blocks and free in others, cutting each by itself leaves large w of what had cancelled.
     rng = np.random.default_rng(1)
-    X, Y = rng.normal(size=(150, 2)), rng.integers(3, size=150)
+    X = rng.normal(size=(150, 2))
+    Y = np.argmax(X @ rng.normal(size=(2, 3)) + 0.3 * rng.normal(size=(150, 3)), axis=1)
     model = small_model.Classes() if kind == "python" else mm.models.Multiclass(3)
     data = 30.0 * X
     if kind == "chain":
         model, data, Y = mm.models.Chain(3), [30.0 * x[None] for x in X], [[y] for y in Y]
     settings = {"solver": "block-dual", "tol": 1e-3, "keep_planes": True}
-    first = mm.train(model, data, Y, 0.3, **settings)
-    warm = mm.train(model, data, Y, 0.1, planes=first.planes, **settings)
+    first = mm.train(model, data, Y, 3.0, **settings)
+    warm = mm.train(model, data, Y, 1.0, planes=first.planes, **settings)
     assert warm.certificate.converged
     assert warm.history[0]["dual"] > 0.9 * warm.certificate.dual
 
