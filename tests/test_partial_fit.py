@@ -1,4 +1,4 @@
-"""Learning from a stream: partial_fit of the four estimators."""
+"""Learning from a stream: partial_fit of the five estimators."""
 
 import pickle
 
@@ -43,11 +43,26 @@ def make(kind, solver):
     if kind == "chain":
         X, Y = tagging_problem()
         return mm.ChainSVM(ends=True, **settings), X[:40], [y.tolist() for y in Y[:40]], {"classes": range(4)}
+    if kind == "graph":
+        # Rings of three and four nodes, searched by enumeration, with two types of edges.
+        X = [ring(rng.normal(size=(3 + i % 2, 2))) for i in range(40)]
+        return mm.GraphSVM(**settings), X, [["xyz"[k] for k in codes(x)] for x in X], {"classes": ["z", "y", "x"]}
     X, Y = data(40)
     return mm.StructuralSVM(Classes(), **settings), X, Y, {}
 
 
-KINDS = ["binary", "multiclass", "chain", "structural"]
+def ring(rows):
+    """A graph of nodes in a circle, whose last edge is of another type."""
+    n = len(rows)
+    return mm.Graph(rows, [[i, (i + 1) % n] for i in range(n)], edge_types=[0] * (n - 1) + [1])
+
+
+def codes(graph):
+    """Labels that a pairwise model learns: of three classes the best by a linear score."""
+    return (graph.rows @ [[1.0, -1.0, 0.0], [0.0, 0.0, 1.0]]).argmax(axis=1)
+
+
+KINDS = ["binary", "multiclass", "chain", "graph", "structural"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_solver = pytest.mark.parametrize("solver", ONLINE)
 
@@ -56,7 +71,9 @@ def weights(estimator):
     """All weights of a fitted estimator."""
     parts = [estimator.coef_.ravel()]
     parts += [
-        getattr(estimator, name).ravel() for name in ("intercept_", "transition_", "start_") if hasattr(estimator, name)
+        getattr(estimator, name).ravel()
+        for name in ("intercept_", "transition_", "start_", "edge_coef_")
+        if hasattr(estimator, name)
     ]
     return np.concatenate(parts)
 
@@ -169,7 +186,8 @@ def test_a_streamed_model_is_saved_and_predicts_as_before(kind, solver, tmp_path
     estimator, X, y, first = make(kind, solver)
     estimator.partial_fit(X, y, **first).save(tmp_path / "model.mm")
     loaded = mm.load(tmp_path / "model.mm", **({"model": Classes()} if kind == "structural" else {}))
-    assert list(loaded.predict(X)) == list(estimator.predict(X))
+    predicted, again = (np.concatenate([np.atleast_1d(y) for y in svm.predict(X)]) for svm in (estimator, loaded))
+    assert again.tolist() == predicted.tolist()
     assert loaded.certificate_ == estimator.certificate_
 
 
@@ -222,7 +240,7 @@ def test_the_first_call_fixes_the_features_of_sequences(solver):
 
 
 def test_after_fit_the_classes_are_known():
-    for kind in ("binary", "multiclass", "chain"):
+    for kind in ("binary", "multiclass", "chain", "graph"):
         estimator, X, y, first = make(kind, "perceptron")
         fitted = clone(estimator).fit(X, y)
         with pytest.warns(UserWarning, match="what fit or load brought is forgotten"):
@@ -244,6 +262,67 @@ def test_token_weights_of_sequences_are_taken():
     plain.partial_fit(X[:20], Y, classes=range(4))
     weighted.partial_fit(X[:20], Y, classes=range(4), token_weight=[np.full(len(y), 2.0) for y in Y])
     np.testing.assert_allclose(weights(weighted), 2 * weights(plain), atol=1e-9)
+
+
+def test_classes_may_come_from_a_generator():
+    for kind in ("chain", "graph"):
+        estimator, X, y, first = make(kind, "perceptron")
+        listed = clone(estimator).partial_fit(X, y, **first)
+        generated = clone(estimator).partial_fit(X, y, classes=(label for label in first["classes"]))
+        np.testing.assert_array_equal(weights(generated), weights(listed))
+
+
+# ---------------------------------------------------------------------------------------------------------- graphs
+
+
+def test_later_graphs_need_neither_edges_nor_all_their_types():
+    svm, X, y, first = make("graph", "perceptron")
+    svm.partial_fit(X[:10], y[:10], **first)
+    edge_coef = svm.edge_coef_.copy()
+    lonely = mm.Graph(X[10].rows, [])
+    svm.partial_fit([lonely], [y[10]])
+    untyped = mm.Graph(X[11].rows, [[0, 1], [1, 2]])
+    svm.partial_fit([untyped], [y[11]])
+    assert svm.edge_coef_.shape == edge_coef.shape == (2, 1, 1)
+    # The same as in one call, in which the first graphs bring types and features of edges.
+    whole = make("graph", "perceptron")[0].partial_fit([*X[:10], lonely, untyped], y[:12], **first)
+    np.testing.assert_allclose(weights(svm), weights(whole), atol=1e-12)
+
+
+def test_graphs_with_candidates_are_a_stream_without_classes():
+    rng = np.random.default_rng(0)
+    X = [
+        mm.Graph.from_candidates([rng.normal(size=(3, 2)) for _ in range(3)], [[0, 1]], [rng.normal(size=(3, 3, 1))])
+        for _ in range(10)
+    ]
+    y = [[int(own.argmax()) for own in np.split(x.rows[:, 0], 3)] for x in X]
+    svm = mm.GraphSVM(solver="perceptron")
+    for _ in range(10):
+        svm.partial_fit(X[:5], y[:5]).partial_fit(X[5:], y[5:])
+    assert svm.classes_ is None
+    assert svm.score(X, y) > 0.7
+    with pytest.raises(ValueError, match="classes is for labels that all nodes share"):
+        svm.partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(
+        ValueError, match="X has graphs with labels that all nodes share, but GraphSVM was fitted on candidates"
+    ):
+        svm.partial_fit([ring(np.ones((3, 2)))], [[0, 1, 2]])
+
+
+def test_graphs_that_do_not_fit_the_stream_are_refused():
+    svm, X, y, first = make("graph", "mira")
+    svm.partial_fit(X, y, **first)
+    before = weights(svm)
+    three = y[0]
+    with pytest.raises(ValueError, match="X has 3 features, but GraphSVM is expecting 2"):
+        svm.partial_fit([ring(np.ones((3, 3)))], [three])
+    with pytest.raises(ValueError, match="X has 2 features of edges, but the model was trained with 1"):
+        svm.partial_fit([mm.Graph(np.ones((3, 2)), [[0, 1]], [[1.0, 2.0]])], [three])
+    with pytest.raises(ValueError, match="X has edges of type 2, but GraphSVM was fitted on types up to 1"):
+        svm.partial_fit([mm.Graph(np.ones((3, 2)), [[0, 1]], edge_types=[2])], [three])
+    with pytest.raises(ValueError, match="X has graphs with candidates, but GraphSVM was fitted on labels"):
+        svm.partial_fit([mm.Graph.from_candidates([np.ones((2, 2))] * 3, [], [])], [[0, 0, 1]])
+    np.testing.assert_array_equal(weights(svm), before)
 
 
 # ------------------------------------------------------------------------------------------------ models in Python
@@ -317,7 +396,7 @@ def test_other_solvers_have_no_partial_fit_and_say_which_have(solver):
     assert mm.BinarySVM.partial_fit.__doc__.startswith("Learn from one pass")
 
 
-@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain", "graph"])
 def test_the_first_call_needs_the_classes(kind):
     estimator, X, y, _ = make(kind, "mira")
     with pytest.raises(ValueError, match="classes must be passed on the first call to partial_fit"):
@@ -332,12 +411,13 @@ def test_the_first_call_needs_the_classes(kind):
         ("binary", "perhaps", r"y\[3\] is 'perhaps', which is not one of classes=\['no', 'yes'\]"),
         ("multiclass", 9, r"y\[3\] is 9, which is not one of classes=\[5, 6, 7\]"),
         ("chain", 9, r"y\[3\]\[0\] is 9, which is not one of classes=0, 1, 2, 3"),
+        ("graph", "v", r"y\[3\]\[0\] is 'v', which is not one of classes='x', 'y', 'z'"),
     ],
 )
 def test_a_label_that_was_not_announced_is_refused(kind, label, message):
     estimator, X, y, first = make(kind, "mira")
     wrong = list(y)
-    wrong[3] = [label] * len(y[3]) if kind == "chain" else label
+    wrong[3] = [label] * len(y[3]) if kind in ("chain", "graph") else label
     with pytest.raises(ValueError, match=message):
         estimator.partial_fit(X, wrong, **first)
     estimator.partial_fit(X, y, **first)
@@ -347,7 +427,7 @@ def test_a_label_that_was_not_announced_is_refused(kind, label, message):
     np.testing.assert_array_equal(weights(estimator), before)
 
 
-@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain"])
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "chain", "graph"])
 def test_classes_may_be_given_again_but_not_others(kind):
     estimator, X, y, first = make(kind, "perceptron")
     estimator.partial_fit(X, y, **first).partial_fit(X, y, **first)

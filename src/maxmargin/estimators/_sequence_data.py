@@ -171,8 +171,8 @@ def label_set(classes: Any) -> NDArray[Any]:
     return label_array(_ordered(list(dict.fromkeys(labels))))
 
 
-def encode_known_labels(flat: list[Hashable], classes: NDArray[Any], data: Sequences) -> NDArray[np.int32]:
-    """Return each token's number among labels that are known."""
+def encode_known_labels(flat: list[Hashable], classes: NDArray[Any], data: Placed) -> NDArray[np.int32]:
+    """Return the number of each label among those that are known."""
     check_hashable(flat, data)
     numbers = {label: number for number, label in enumerate(classes.tolist())}
     codes = np.fromiter((numbers.get(label, -1) for label in flat), np.int32, len(flat))

@@ -282,7 +282,7 @@ class ChainSVM(FittedChain):
             vocabulary = self._vocabulary
             data = read_known_sequences(X, self.n_features_in_, vocabulary)
         known = label_set(classes) if is_first and classes is not None else self.classes_
-        if classes is not None:
+        if not is_first and classes is not None:
             check_same_classes(list(classes), known)
         codes = encode_known_labels(flatten_labels(y, data), known, data)
         model = self._checked_model(known, codes, data, token_weight, None)

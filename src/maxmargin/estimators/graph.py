@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import check_bool, effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator, Training, loss_table, storable
-from maxmargin.estimators._sequence_data import encode_labels
+from maxmargin.estimators._sequence_data import encode_known_labels, encode_labels, label_set
 from maxmargin.estimators._several import diverse_strengths, with_scores
+from maxmargin.estimators._streams import check_same_classes, online_only
 from maxmargin.graphs import Graphs
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.models._several import Outputs
@@ -193,30 +194,99 @@ class GraphSVM(MaxMarginEstimator):
         classes: NDArray[Any] | None = None
         codes: NDArray[Any]
         if data.has_candidates:
-            if self.cost is not None and not (isinstance(self.cost, str) and self.cost == "hamming"):
-                raise ValueError(
-                    f"cost is for labels that all nodes share; with candidates it must be None or 'hamming', found {self.cost!r}."
-                )
             codes = _candidate_numbers(y, data)
         else:
             classes, codes = encode_labels(_flat(y, data), data)
-        model = Pairwise(
-            None if classes is None else len(classes),
-            edges=self.edges,
-            cost=None if classes is None else loss_table(self.cost, "hamming", classes),
-            inference=self.inference,
-            max_passes=self.max_passes,
-            max_search_time=self.max_search_time,
-            n_edge_types=data.n_edge_types,
-            nonnegative=self._nonnegative_blocks(),
-        )
+        model = self._training_model(classes, data.n_edge_types)
         weights = check_sample_weight(sample_weight, len(data))
         n_features = data.graphs[0].rows.shape[1]
 
         def finish(fitted: GraphSVM, solution: Solution) -> None:
             fitted._set_fitted(model, classes, n_features, solution.w)
 
-        return Training(model, data, np.split(codes, data.node_offsets[1:-1]), weights, finish)
+        return Training(model, data, _by_graph(codes, data), weights, finish)
+
+    @online_only
+    def partial_fit(
+        self, X: Any, y: Any, classes: Iterable[Hashable] | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from one pass over some more graphs; there is such a method with solver 'perceptron', 'mira' or 'sgd' only.
+
+        The graphs are visited in their order. The first call, also after ``fit``, begins with weights of 0 and fixes the numbers
+        of features and of types of edges. ``certificate_`` has no primal, for which all graphs would have to be known,
+        ``history_`` is empty and ``n_iter_`` counts the calls.
+
+        Parameters
+        ----------
+        X : list of Graph
+            The graphs.
+        y : list of sequences of labels
+            One label for each node of each graph.
+        classes : collection of labels, optional
+            All labels that any call will bring; needed in the first call, unless ``fit`` has seen them. Not with candidates.
+        sample_weight : array of shape (n_graphs,), optional
+            s_i ≥ 0: what a graph's updates are multiplied by.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import maxmargin as mm
+        >>> graphs = [mm.Graph([[2.0], [0.5]], [[0, 1]]), mm.Graph([[-2.0], [-0.5]], [[0, 1]])]
+        >>> svm = mm.GraphSVM(solver="perceptron")
+        >>> for graph, labels in zip(graphs * 3, [["a", "a"], ["b", "b"]] * 3):
+        ...     svm = svm.partial_fit([graph], [labels], classes=["a", "b"])
+        >>> [labels.tolist() for labels in svm.predict(graphs)]
+        [['a', 'a'], ['b', 'b']]
+        """
+        solver = self._check_parameters(Pairwise.abilities_for(self.inference))
+        is_first = self._stream is None
+        data = Graphs(X) if is_first else self._read(X)
+        known = self._known_classes(classes, data.has_candidates, is_first)
+        codes = _candidate_numbers(y, data) if known is None else encode_known_labels(_flat(y, data), known, data)
+        weights = check_sample_weight(sample_weight, len(data))
+        model = self._training_model(known, data.n_edge_types if is_first else self._model.n_edge_types)
+        if not is_first:
+            model.n_edge_features = self._model.n_edge_features
+        bind = model.bind if is_first else model.bind_more
+        w = self._learn(solver, bind(data, _by_graph(codes, data), sample_weight=weights))
+        self._set_fitted(model, known, data.graphs[0].rows.shape[1], w)
+        return self
+
+    def _known_classes(self, classes: Any, has_candidates: bool, is_first: bool) -> NDArray[Any] | None:
+        """Return the labels of a stream, given in this call or known from earlier ones; None with candidates."""
+        if has_candidates:
+            if classes is not None:
+                raise ValueError("classes is for labels that all nodes share; with candidates it must be None.")
+            return None
+        if is_first and classes is not None:
+            return label_set(classes)
+        known: NDArray[Any] | None = getattr(self, "classes_", None)
+        if known is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if classes is not None:
+            check_same_classes(list(classes), known)
+        return known
+
+    def _training_model(self, classes: NDArray[Any] | None, n_edge_types: int) -> Pairwise:
+        """Return the model of these labels, or of candidates, with its loss and the bounds of its weights."""
+        is_hamming = self.cost is None or (isinstance(self.cost, str) and self.cost == "hamming")
+        if classes is None and not is_hamming:
+            raise ValueError(
+                f"cost is for labels that all nodes share; with candidates it must be None or 'hamming', found {self.cost!r}."
+            )
+        return Pairwise(
+            None if classes is None else len(classes),
+            edges=self.edges,
+            cost=None if classes is None else loss_table(self.cost, "hamming", classes),
+            inference=self.inference,
+            max_passes=self.max_passes,
+            max_search_time=self.max_search_time,
+            n_edge_types=n_edge_types,
+            nonnegative=self._nonnegative_blocks(),
+        )
 
     def _nonnegative_blocks(self) -> Mapping[str, Any]:
         if isinstance(self.nonnegative, Mapping):
@@ -367,6 +437,14 @@ class GraphSVM(MaxMarginEstimator):
             raise ValueError(
                 f"X has {found} features, but GraphSVM is expecting {self.n_features_in_} features as input."
             )
+        if data.has_candidates != (self.classes_ is None):
+            given, trained = ("candidates", "labels that all nodes share")[:: 1 if data.has_candidates else -1]
+            raise ValueError(f"X has graphs with {given}, but GraphSVM was fitted on {trained}.")
+        if data.n_edge_types > self._model.n_edge_types:
+            raise ValueError(
+                f"X has edges of type {data.n_edge_types - 1}, but GraphSVM was fitted on types up to "
+                f"{self._model.n_edge_types - 1}."
+            )
         return data
 
     def _fitted_state(self) -> dict[str, Any]:
@@ -428,6 +506,10 @@ def _flat(y: Any, data: Graphs) -> list[Hashable]:
             )
         flat += given
     return flat
+
+
+def _by_graph(codes: NDArray[Any], data: Graphs) -> list[NDArray[Any]]:
+    return np.split(codes, data.node_offsets[1:-1])
 
 
 def _candidate_numbers(y: Any, data: Graphs) -> NDArray[np.integer[Any]]:

@@ -139,8 +139,18 @@ class Pairwise(PlaceModel):
         """Return the training problem; ``X`` is a list of graphs or Graphs, ``Y`` a list of label-number arrays."""
         data = X if isinstance(X, Graphs) else Graphs(X)
         self.n_edge_features = data.n_edge_features
-        y = self._label_numbers(Y, data)
-        graph = self._graph(data, y)
+        return self._bound(data, Y, sample_weight, rescaling, n_jobs)
+
+    def bind_more(self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None) -> GraphProblem:
+        """Return the training problem of more graphs, which need not have edges, for a model whose edge features are known."""
+        data = X if isinstance(X, Graphs) else Graphs(X)
+        self._check_edge_features(data)
+        return self._bound(data, Y, sample_weight, "margin", 1)
+
+    def _bound(
+        self, data: Graphs, Y: Any, sample_weight: ArrayLike | None, rescaling: str, n_jobs: int
+    ) -> GraphProblem:
+        graph = self._graph(data, self._label_numbers(Y, data))
         if rescaling == "slack":
             self._check_enumerable(graph)
         rows = data.rows()
@@ -192,13 +202,16 @@ class Pairwise(PlaceModel):
         self, X: Any, w: ArrayLike | Expansion, n_jobs: int
     ) -> tuple[_core.LinearSpace, _core.Graph, FloatArray, IntArray]:
         data = X if isinstance(X, Graphs) else Graphs(X)
+        self._check_edge_features(data)
+        features, weights = self._scored(data.rows(), w, n_jobs)
+        graph = self._graph(data, None)
+        return _core.LinearSpace(features, graph, "margin"), graph, weights, data.lengths
+
+    def _check_edge_features(self, data: Graphs) -> None:
         if data.n_edge_features not in (self.n_edge_features, 0):
             raise ValueError(
                 f"X has {data.n_edge_features} features of edges, but the model was trained with {self.n_edge_features}."
             )
-        features, weights = self._scored(data.rows(), w, n_jobs)
-        graph = self._graph(data, None)
-        return _core.LinearSpace(features, graph, "margin"), graph, weights, data.lengths
 
     def _graph(self, data: Graphs, y: NDArray[np.int32] | None) -> _core.Graph:
         if data.has_candidates != self.has_candidates:
