@@ -215,9 +215,26 @@ void bind_oracles(nb::module_& m) {
             arg("space"), arg("weights"), arg("k"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
 }
 
+// What a file held: planes as arrays, which may be anything. Whether codes are outputs only their space can tell.
+PlaneBatch batch_of(Array1<int32_t> examples, Array1<double> losses, Array1<int32_t> codes, Array1<int64_t> offsets, Array1<double> alpha) {
+    const auto n = static_cast<int64_t>(examples.shape(0));
+    require_length("losses", losses.shape(0), n);
+    require_length("alpha", alpha.shape(0), n);
+    require_length("offsets", offsets.shape(0), n + 1);
+    require(offsets(0) == 0 && offsets(n) == static_cast<int64_t>(codes.shape(0)), "offsets must begin at 0 and end where codes do.");
+    require(std::ranges::is_sorted(as_span(offsets)), "offsets must not fall.");
+    require(std::ranges::none_of(as_span(examples), [](int32_t example) { return example < 0; }), "examples must not be negative.");
+    require_amounts("losses", as_span(losses));
+    require_amounts("alpha", as_span(alpha));
+    const auto copied = [](const auto& array) { return std::vector(array.data(), array.data() + array.shape(0)); };
+    return {copied(examples), copied(losses), copied(codes), copied(offsets), copied(alpha)};
+}
+
 void bind_batches(nb::module_& m) {
     nb::class_<PlaneBatch>(m, "PlaneBatch")
         .def(nb::init<>())
+        .def_static("from_arrays", &batch_of, arg("examples").noconvert(), arg("losses").noconvert(), arg("codes").noconvert(), arg("offsets").noconvert(),
+                    arg("alpha").noconvert())
         .def("__len__", &PlaneBatch::size)
         .def(
             "add_vector",
@@ -247,6 +264,8 @@ void bind_batches(nb::module_& m) {
         .def("examples", [](const PlaneBatch& self) { return to_numpy(std::vector(self.examples)); })
         .def("losses", [](const PlaneBatch& self) { return to_numpy(std::vector(self.losses)); })
         .def("alpha", [](const PlaneBatch& self) { return to_numpy(std::vector(self.alpha)); })
+        .def("codes", [](const PlaneBatch& self) { return to_numpy(std::vector(self.codes)); })
+        .def("offsets", [](const PlaneBatch& self) { return to_numpy(std::vector(self.offsets)); })
         .def("code", [](const PlaneBatch& self, int64_t k) {
             if (k < 0 || k >= self.size()) throw nb::index_error();
             const Code code = self.code(k);

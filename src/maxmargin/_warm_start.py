@@ -15,9 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin import _core
-from maxmargin.models import Sequences
+from maxmargin._parameters import is_integer
+from maxmargin.models import Binary, Chain, Multiclass, Pairwise, Sequences
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import Solver
+
+# The models whose planes a file may hold.
+_BUILT_IN: dict[str, type] = {kind.__name__: kind for kind in (Binary, Multiclass, Chain, Pairwise)}
 
 
 @dataclass(frozen=True)
@@ -60,11 +64,39 @@ class Planes:
             "what they were found with, and the certificate would be wrong."
         )
 
+    def state(self) -> dict[str, Any]:
+        """Return plain values and arrays, from which :meth:`from_state` makes the same planes in another process."""
+        kind, parameters, function = self.origin["model"]
+        if not isinstance(self.content, _core.PlaneBatch):
+            raise ValueError(
+                f"planes of solver '{self.origin['solver']}' cannot be saved; those of 'block-dual', 'n-slack', 'sdm', 'dcd', "
+                "'dcd-light' and 'cpd' can."
+            )
+        name = kind.__name__
+        if _BUILT_IN.get(name) is not kind or function is not None:
+            raise ValueError(
+                "planes that depend on a model or kernel of your own cannot be saved: when they are loaded, its code may be "
+                "another."
+            )
+        arrays = {part: getattr(self.content, part)() for part in ("examples", "losses", "codes", "offsets", "alpha")}
+        origin = {**self.origin, "model": (name, parameters)}
+        return {"origin": origin, "n_examples": self.n_examples, "arrays": arrays}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Planes:
+        """Return the planes that :meth:`state` was asked of; raise ValueError or KeyError if it does not fit together."""
+        origin, n_examples = state["origin"], state["n_examples"]
+        name, parameters = origin["model"]
+        if name not in _BUILT_IN or not is_integer(n_examples, 1):
+            raise ValueError(f"its planes are of a model {name!r} and {n_examples!r} examples")
+        content = _core.PlaneBatch.from_arrays(**state["arrays"])
+        return cls({**origin, "model": (_BUILT_IN[name], parameters, None)}, content, n_examples)
+
     def __reduce__(self) -> Any:
         """Refuse to be pickled, saying what to do instead."""
         raise TypeError(
-            "planes cannot be pickled or copied: they serve later runs of this process. Set solution.planes = None to pickle "
-            "a Solution; to keep a fitted estimator, use its save(path), which leaves planes out."
+            "planes cannot be pickled or copied. Set solution.planes = None to pickle a Solution; to keep a fitted estimator, "
+            "use its save(path), which leaves planes out, or save(path, planes=True)."
         )
 
 
@@ -115,7 +147,7 @@ class Origins:
 def origin_of(model: Any, X: Any, Y: Any, sample_weight: Any, rescaling: str, solver: str) -> dict[str, Any]:
     """Return what planes of this problem belong to; the model is bound to its data already."""
     # With numbers of features and the like as binding sets them, a model is the same before its first run and its second.
-    attributes = {name: value for name, value in vars(model).items() if name != "n_features"}
+    attributes = {name: _plain(value) for name, value in vars(model).items() if name != "n_features"}
     parts = {"model": attributes, "X": X, "Y": Y, "sample_weight": sample_weight, "rescaling": rescaling}
     hashes = {name: _hash(name, part) for name, part in parts.items()}
     # The class itself: one that was edited and defined anew has the old one's name, and perhaps another loss.
@@ -161,6 +193,9 @@ def _hash(name: str, part: Any) -> str:
 
 def _plain(part: Any) -> Any:
     """Return equal data in one form: arrays in C order, lists of numbers as arrays, sparse matrices as their CSR arrays."""
+    if isinstance(part, frozenset):
+        # Its order differs from process to process; joblib sorts sets only.
+        return {"frozenset": set(part)}
     if type(part) in (np.ndarray, np.memmap):
         return np.asarray(part, order="C")
     if isinstance(part, (list, tuple)):

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer, is_number
 from maxmargin._warm_start import NO_PLANES, Planes
@@ -127,7 +128,7 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.verbose = verbose
         self.solver_options = solver_options
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, planes: bool = False) -> None:
         """Write the fitted estimator to one file, which :func:`maxmargin.load` reads back.
 
         The file holds the parameters, the labels, the weights and the certificate, not the history. It is written
@@ -137,11 +138,35 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         ----------
         path : str or path
             Where to write; an existing file is replaced.
+        planes : bool, default False
+            Whether the file also holds the planes of an estimator with ``warm_start=True``, which may be many times larger than
+            the weights: the next ``fit`` of the loaded estimator, on the same data or on more, then starts from them. There are
+            such planes of built-in models under the solvers that keep working sets, ``"block-dual"`` among them.
+
+        Examples
+        --------
+        >>> import tempfile, maxmargin as mm
+        >>> X, y = [[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1]
+        >>> svm = mm.BinarySVM(solver="block-dual", warm_start=True).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     svm.save(f"{folder}/svm.mm", planes=True)
+        ...     again = mm.load(f"{folder}/svm.mm")
+        >>> again.fit(X, y).n_iter_ < svm.n_iter_
+        True
         """
+        check_bool("planes", planes)
         if _STORABLE.get(type(self).__name__) is not type(self):
             known = ", ".join(_STORABLE)
             raise ValueError(f"{type(self).__name__} cannot be saved: model files hold {known}. Pickle it instead.")
-        model_file.save(self, path)
+        model_file.save(self, path, self._planes_state() if planes else None)
+
+    def _planes_state(self) -> dict[str, Any]:
+        check_is_fitted(self)
+        if self._warm is None:
+            raise ValueError(
+                "there are no planes to save: they are kept by fit under warm_start=True, and not by pickles."
+            )
+        return self._warm.state()
 
     def _check_parameters(self, abilities: frozenset[str]) -> Solver:
         """Refuse what training would refuse, before any work on the data; return the solver that was asked for."""
@@ -276,13 +301,19 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @classmethod
     def _from_file(
-        cls, parameters: dict[str, Any], certificate: Certificate, n_iter: int, state: dict[str, Any]
+        cls,
+        parameters: dict[str, Any],
+        certificate: Certificate,
+        n_iter: int,
+        state: dict[str, Any],
+        planes: dict[str, Any] | None,
     ) -> Self:
         estimator = cls(**parameters)
         estimator.certificate_ = certificate
         estimator.n_iter_ = n_iter
         estimator.history_ = []
         estimator._restore(state)
+        estimator._warm = None if planes is None else Planes.from_state(planes)
         return estimator
 
 

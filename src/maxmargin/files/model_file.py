@@ -47,19 +47,24 @@ class Storable(Protocol):
 
     @classmethod
     def _from_file(
-        cls, parameters: dict[str, Any], certificate: Certificate, n_iter: int, state: dict[str, Any]
+        cls,
+        parameters: dict[str, Any],
+        certificate: Certificate,
+        n_iter: int,
+        state: dict[str, Any],
+        planes: dict[str, Any] | None,
     ) -> Self: ...
 
 
 Stored = TypeVar("Stored", bound=Storable)
 
 
-def save(estimator: Storable, path: str | os.PathLike[str]) -> None:
+def save(estimator: Storable, path: str | os.PathLike[str], planes: dict[str, Any] | None = None) -> None:
     """Write a fitted estimator to one file.
 
-    The file is written beside and renamed, so that ``path`` never holds half a model. The history and the planes of a
-    warm start are not stored. Of a :class:`StructuralSVM` the weights and the plain attributes of its model are stored,
-    not the model's class: :func:`load` must be given that.
+    The file is written beside and renamed, so that ``path`` never holds half a model. The history is not stored. Of a
+    :class:`StructuralSVM` the weights and the plain attributes of its model are stored, not the model's class: :func:`load`
+    must be given that.
 
     Parameters
     ----------
@@ -67,6 +72,8 @@ def save(estimator: Storable, path: str | os.PathLike[str]) -> None:
         A fitted estimator.
     path : str or path
         Where to write; an existing file is replaced.
+    planes : dict, optional
+        Planes for a warm start, as plain values and arrays.
 
     Raises
     ------
@@ -93,6 +100,8 @@ def save(estimator: Storable, path: str | os.PathLike[str]) -> None:
             "n_iter": estimator.n_iter_,
             "libraries": {"python": platform.python_version(), **{library: version(library) for library in _LIBRARIES}},
         }
+        if planes is not None:
+            header["planes"] = {key: encoder.encode(value, f"planes {key}") for key, value in planes.items()}
         if model_state is not None:
             stored, left_out = model_state
             header["model"] = {key: encoder.encode(value, f"model {key}") for key, value in stored.items()}
@@ -137,7 +146,8 @@ def load(path: str | os.PathLike[str], classes: Mapping[str, type[Stored]], mode
         elif model is not None:
             raise _Mismatch(f"{name} holds a {header['class']}, which takes no model: leave model out.")
         certificate = Certificate(**{key: decoder.decode(value) for key, value in header["certificate"].items()})
-        return kind._from_file(parameters, certificate, int(header["n_iter"]), state)
+        planes = {key: decoder.decode(value) for key, value in header["planes"].items()} if "planes" in header else None
+        return kind._from_file(parameters, certificate, int(header["n_iter"]), state, planes)
     except _Mismatch as error:
         raise ValueError(str(error)) from None
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, OverflowError) as error:
