@@ -81,7 +81,8 @@ def ours(X: Any, y: Any, C: float, is_binary: bool, target: float) -> tuple[floa
     """Return the CPU seconds of training to the target, those of binding the data before, and the solution."""
     import maxmargin as mm
     from maxmargin.solvers import make_solver
-    from maxmargin.solvers.base import Task, run
+    from maxmargin.solvers.base import Task
+    from maxmargin.solvers.driver import run
 
     model = mm.models.Binary() if is_binary else mm.models.Multiclass(int(y.max()) + 1)
     with Stopwatch() as binding:

@@ -26,6 +26,16 @@ def images(n=12, size=6, seed=0):
     return [mm.Graph.grid(np.dstack([image, np.ones_like(image)])) for image in noisy], [truth.ravel().tolist()] * n
 
 
+def test_each_point_of_a_path_tells_whether_its_own_searches_closed():
+    X, _ = images(2)
+    problem = mm.models.Pairwise(2).bind(X, [np.zeros(36, int)] * 2)
+    with pytest.warns(match="the search in graph 0 may have missed"):
+        problem.report_inexact(0)
+    problem.begin_anew()
+    assert problem.is_exact
+    assert problem.oracle_calls == 0
+
+
 def test_the_estimator_learns_and_is_stored(tmp_path):
     X, y = images(30)
     svm = mm.GraphSVM(C=1.0, nonnegative="edges").fit(X[:15], y[:15])

@@ -83,8 +83,8 @@ def path(
 
         \min_w \; \tfrac12 \lVert w \rVert^2 + C \sum_i s_i H_i(w) \qquad \text{for each } C
 
-    Data are read once. The grid is gone through from the smallest C up, each point from the planes of the one before it (with
-    ``solver="block-dual"`` also from its dual variables), and each is certified on its own like a single run of :func:`train`.
+    Data are read once. The grid is gone through from the smallest C up, each point from where the one before it ended, and each
+    is certified on its own like a single run of :func:`train`.
 
     Parameters
     ----------

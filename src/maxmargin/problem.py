@@ -264,6 +264,10 @@ class Problem(ABC):
         blocks.weights(weights.exact)
         weights.touch()
 
+    def begin_anew(self) -> None:
+        """Count for another run; an oracle that was caught once stays one that may be wrong."""
+        self.oracle_calls = 0
+
     def report_inexact(self, example: int) -> None:
         """Note that an oracle answer of this example was proved wrong; warn the first time."""
         if self.is_exact:

@@ -15,7 +15,8 @@ from maxmargin._warm_start import Origins, Planes
 from maxmargin.problem import Problem
 from maxmargin.result import Solution
 from maxmargin.solvers import SOLVERS, make_solver, settle_solver
-from maxmargin.solvers.base import INTERRUPTED, PrecisionLost, Task, run
+from maxmargin.solvers.base import Task
+from maxmargin.solvers.driver import INTERRUPTED, PrecisionLost, run
 
 
 class Trainable(Protocol):
@@ -202,7 +203,10 @@ def solutions_at(
     _check_planes(planes, chosen.name)
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
     try:
-        problem.prepare(max(Cs), min(tol, chosen.option.get("epsilon") or tol))
+        tolerance = min(tol, chosen.option.get("epsilon") or tol)
+        problem.prepare(max(Cs), tolerance)
+        # What the choice of a solver takes counts as time of the first C.
+        begun = time.perf_counter()
         settle = functools.partial(
             settle_solver,
             *(solver, chosen, problem, loss, rescaling, model.abilities, solver_options),
@@ -219,8 +223,9 @@ def solutions_at(
             content, origin = Origins(model, X, Y, problem, rescaling, chosen).match(planes, keeps=keep_planes)
         for k, C in enumerate(Cs):
             if k > 0:
-                problem.oracle_calls = 0
-            deadline = None if max_time is None else time.perf_counter() + max_time
+                problem.begin_anew()
+                begun = time.perf_counter()
+            deadline = None if max_time is None else begun + max_time
             is_last = k + 1 == len(Cs)
             parameters: dict[str, Any] = {
                 "max_iter": max_iter,
@@ -235,7 +240,7 @@ def solutions_at(
                 solution = run(chosen, task, planes=content if k == 0 else None, resumes=resumes, **parameters)
             except PrecisionLost:
                 problem.double()
-                problem.prepare(C, tol)
+                problem.prepare(C, tolerance)
                 solution = run(chosen, task, **parameters)
             if solution.history:
                 solution.history[0].update(choice)

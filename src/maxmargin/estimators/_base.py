@@ -207,7 +207,7 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         Returns
         -------
         EstimatorPath
-            A fitted estimator for each C, in the order of ``Cs``.
+            A fitted estimator for each C, in the order of ``Cs``. After Ctrl-C it has those that were reached, with a warning.
 
         Examples
         --------
@@ -224,6 +224,8 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         grid = default_grid(Cs, self.C)
         order = np.argsort(grid, kind="stable")
         found = dict(zip(order.tolist(), self._fitted_at(grid[order], X, y, fit_parameters), strict=False))
+        if len(found) < len(grid):
+            warn_caller(f"the path was interrupted at point {len(found)} of {len(grid)}.")
         reached = sorted(found)
         return EstimatorPath(grid[reached], [found[k] for k in reached])
 

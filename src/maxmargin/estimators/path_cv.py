@@ -17,6 +17,7 @@ from maxmargin._parameters import check_bool, is_number
 from maxmargin.estimators._base import MaxMarginEstimator
 from maxmargin.path import default_grid
 from maxmargin.problem import FloatArray
+from maxmargin.solvers.driver import INTERRUPTED
 
 
 def _has(method: str) -> Any:
@@ -133,6 +134,8 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         means = np.nan_to_num(self.scores_.mean(axis=0), nan=-np.inf)
         best = int(np.argmax(means))
         self.C_, self.best_score_ = float(grid[best]), float(means[best])
+        for left_over in ("best_estimator_", "feature_names_in_"):
+            self.__dict__.pop(left_over, None)
         if self.refit:
             self.best_estimator_ = clone(self.estimator).set_params(C=self.C_).fit(X, y, **fit_parameters)
             if hasattr(self.best_estimator_, "feature_names_in_"):
@@ -145,13 +148,14 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         X_train, y_train = _safe_split(self.estimator, X, y, train)
         X_held_out, y_held_out = _safe_split(self.estimator, X, y, held_out, train)
         own = _check_method_params(X, parameters, indices=train)
+        scores: list[float] = []
         # Each point is scored as it comes: ten models need not be in memory together.
-        scores = [
-            float(scorer(fitted, X_held_out, y_held_out))
-            for fitted in self.estimator._fitted_at(grid, X_train, y_train, own)
-        ]
-        if len(scores) < len(grid):
-            raise KeyboardInterrupt(f"the search was interrupted: {len(scores)} of {len(grid)} values of C were tried.")
+        for fitted in self.estimator._fitted_at(grid, X_train, y_train, own):
+            if fitted.certificate_.message == INTERRUPTED:
+                raise KeyboardInterrupt(
+                    f"the search was interrupted: {len(scores)} of {len(grid)} values of C were tried on this fold."
+                )
+            scores.append(float(scorer(fitted, X_held_out, y_held_out)))
         return scores
 
     def _check_parameters(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from maxmargin import _core
 from maxmargin.problem import IntArray, Problem
 
 # In the order of preference.
@@ -101,7 +102,11 @@ def choose_by_problem(
     if problem.starts_processes and problem.n_jobs > 1:
         # A model in Python: processes would be started for the probe, outside of what Ctrl-C ends in good order.
         return choice
-    seconds, n_terms = _probe(problem, ids)
+    try:
+        with _core.Deadline(max_time):
+            seconds, n_terms = _probe(problem, ids)
+    except _core.OutOfTime:
+        return choice
     n_bytes = problem.n_examples * n_terms * _KEPT_PLANES * _BYTES_PER_TERM
     if loss == "hinge" and n_bytes > _MOST_BYTES and not choice.options:
         reason = f"planes of all examples would take about {n_bytes / 1e9:.0f} GB; a cut takes a sum of them"
@@ -119,7 +124,7 @@ def choose_by_planes(
     solver: str, solvers: Mapping[str, Any], loss: str, options: Mapping[str, Any] | None, abilities: frozenset[str]
 ) -> Choice | None:
     """Return the solver that found the planes of an earlier run if it can go on with this loss and these options; else None."""
-    if solver not in _CANDIDATES or not solvers[solver].suits(loss, abilities):
+    if solver not in solvers or not solvers[solver].suits(loss, abilities):
         return None
     given = dict(options or {})
     if not set(given) <= set(solvers[solver].options):

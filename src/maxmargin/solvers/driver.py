@@ -1,0 +1,352 @@
+"""The one driver of all solvers: it keeps the best of their iterates, writes the history, decides when to stop, and certifies."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin import _core
+from maxmargin._warnings import warn_caller
+from maxmargin.problem import Problem
+from maxmargin.result import Certificate, Solution
+from maxmargin.solvers.base import Iterate, PrimalEstimate, Record, Solver, Task
+from maxmargin.weights import DenseWeights
+
+# Kernel values in float32 may move bounds by this share of what is asked for, or of what was reached.
+_ERROR_SHARE = 0.3
+
+
+class PrecisionLost(Exception):
+    """Rounding in float32 has moved the bounds by too much: the run is to be made again in double precision."""
+
+
+# Below this relative gap the float32 search could hide a difference that matters.
+_PRECISE_BELOW = 1e-4
+
+# A step of a solver ends training at max_time when it is over; one that would take so much longer is broken off.
+_OVERTIME, _LEAST_OVERTIME = 0.1, 1.0
+
+# Endings that mean more than their text.
+_RULE_MET = "the stopping rule was met"
+_AS_CLOSE_AS_POSSIBLE = "the gap is as small as rounding lets it become"
+# By so much of the primal sums may put the dual above it; more is a contradiction.
+_ROUNDED_OFF = 1e-6
+# A gap below this share of the primal that no longer falls is one of rounding.
+_ROUNDED_GAP = 1e-12
+INTERRUPTED = "training was interrupted"
+
+
+@dataclass
+class _Best:
+    """The best point and bounds so far."""
+
+    weights: DenseWeights
+    primal: float = np.inf
+    dual: float = -np.inf
+    is_precise: bool = True
+    has_primal: bool = True
+    interval: tuple[float, float] | None = None
+    is_taken: bool = False  # whether the solver named its point, whose primal may not be known
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.dual
+
+    def update(self, iterate: Iterate) -> None:
+        if iterate.primal is not None and iterate.weights is not None and iterate.primal < self.primal:
+            self.weights.assign(iterate.weights)
+            self.primal, self.is_precise = iterate.primal, iterate.is_precise
+        self.raise_dual(iterate.dual)
+
+    def raise_dual(self, dual: float | None) -> None:
+        """Take a lower bound if it is the best; α = 0 is feasible and has 0."""
+        if dual is not None:
+            self.dual = max(self.dual, dual, 0.0)
+
+    def take(self, result: DenseWeights | None) -> None:
+        """Become the point that the solver ends with, if it names one; its primal is yet to be evaluated."""
+        if result is not None and not self.is_taken:
+            self.weights, self.primal, self.is_precise, self.is_taken = result, np.inf, False, True
+
+    def is_within(self, tol: float) -> bool:
+        # No tolerance can be below what rounding leaves.
+        return bool(np.isfinite(self.primal) and np.isfinite(self.dual) and self.gap <= max(tol, 1e-15) * self.primal)
+
+    def meets_rule(self, iterate: Iterate, solver: Solver, task: Task) -> bool:
+        reached = iterate.wanted_gap is not None and self.gap <= iterate.wanted_gap
+        return iterate.is_last or reached or (solver.stops_on_gap and self.is_within(task.tol))
+
+    def look_at(self, iterate: Iterate, task: Task) -> None:
+        """Evaluate the primal of a step that did not, and take its point if it is better."""
+        if iterate.primal is None and iterate.weights is not None:
+            iterate.primal = task.problem.primal(iterate.weights, task.C, squared=task.loss == "squared_hinge")
+            iterate.is_precise = True
+            self.update(iterate)
+
+    def settle(self, estimate: PrimalEstimate | None, task: Task) -> None:
+        """Take an estimate of the primal for what it is; where there is none, evaluate it."""
+        if estimate is None:
+            self.verify(task)
+        else:
+            # No estimate can be below what the dual proves.
+            self.primal = max(estimate.value, self.dual)
+            self.interval = max(estimate.interval[0], self.dual), max(estimate.interval[1], self.dual)
+
+    def verify(self, task: Task) -> None:
+        """Replace a primal whose planes were found in float32 by the exact one."""
+        if self.has_primal and (not self.is_precise or self.primal == np.inf):
+            self.primal = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
+        self.is_precise = True
+
+    def record(self, iterate: Iterate, number: int, seconds: float, oracle_calls: int) -> Record:
+        primal = self.primal if np.isfinite(self.primal) else None
+        dual = None if iterate.dual is None else self.dual
+        gap = None if primal is None or dual is None else self.gap
+        return {
+            "iteration": number,
+            "seconds": seconds,
+            "primal": primal,
+            "dual": dual,
+            "gap": gap,
+            "relative_gap": _relative(gap, primal),
+            "oracle_calls": oracle_calls,
+            **iterate.details,
+        }
+
+    def is_distorted(self, solver: Solver, task: Task) -> bool:
+        """Whether the scores behind the bounds are off by what counts against the gap that was asked for, or reached."""
+        total = task.C_total if task.problem.sample_weight is None else task.C * float(task.problem.sample_weight.sum())
+        error = task.problem.score_error(self.weights)
+        asked = task.tol * self.primal if solver.stops_on_gap else solver.option["epsilon"] * task.C_total
+        return error > 0.0 and error * total > _ERROR_SHARE * max(asked, self.gap if self.dual > -np.inf else 0.0)
+
+    def certificate(self, problem: Problem, message: str) -> Certificate:
+        primal = float(self.primal) if self.has_primal and np.isfinite(self.primal) else None
+        dual = float(self.dual) if np.isfinite(self.dual) else None
+        if primal is not None and dual is not None and primal < dual <= primal + _ROUNDED_OFF * abs(primal):
+            dual = primal  # which is a lower bound too
+        return Certificate(
+            primal=primal,
+            dual=dual,
+            oracle_calls=problem.oracle_calls,
+            exact=problem.is_exact and self.is_precise and not (self.has_primal and np.isinf(self.primal)),
+            converged=message in (_RULE_MET, _AS_CLOSE_AS_POSSIBLE),
+            message=message,
+            oracle_exact=problem.is_exact,
+            primal_interval=self.interval,
+        )
+
+
+# A gap that did not fall by this share in so many evaluations of the primal has stalled.
+_FALL, _LONG = 0.02, 50
+
+
+@dataclass
+class _Stall:
+    """Since when the gap has not become smaller."""
+
+    gap: float = np.inf
+    n_in_vain: int = 0
+
+    def look_at(self, gap: float, iterate: Iterate) -> None:
+        if iterate.primal is None or not np.isfinite(gap):
+            return
+        if gap < (1.0 - _FALL) * self.gap:
+            self.gap, self.n_in_vain = gap, 0
+        else:
+            self.n_in_vain += 1
+
+    @property
+    def is_long(self) -> bool:
+        return self.n_in_vain >= _LONG
+
+
+@dataclass
+class _Run:
+    """A solver at work: what it has found so far, and whether that is enough."""
+
+    solver: Solver
+    task: Task
+    max_iter: int | None
+    max_time: float | None
+    verbose: int
+    callback: Callable[[Record], object] | None
+
+    def __post_init__(self) -> None:
+        self.best = _Best(self.task.problem.zero_weights(), has_primal=bool(self.solver.losses))
+        self.history: list[Record] = []
+        self._stall = _Stall()
+        self._start = time.perf_counter()
+
+    def work(self, iterates: Iterator[Iterate]) -> str:
+        """Follow the iterates to an end, evaluate what the solver ends with, and return why it ended."""
+        ending = ""
+        with _core.Deadline(self._longest()):
+            for iterate in iterates:
+                self._take(iterate)
+                ending = self._ending(iterate)
+                if ending:
+                    break
+            self.best.take(self.solver.result())
+            self.best.raise_dual(self.solver.final_dual(self.task))
+            if ending != _RULE_MET and self.history and self.solver.has_dual:
+                # Training was cut short: its last point is better than those before it, more often than not.
+                self.best.look_at(iterate, self.task)
+            self.best.settle(self.solver.primal_estimate(self.task), self.task)
+        return ending
+
+    def _longest(self) -> float | None:
+        """Return after how many seconds a step is broken off."""
+        if self.max_time is None:
+            return None
+        return max(self.task.seconds_left, 0.0) + max(_OVERTIME * self.max_time, _LEAST_OVERTIME)
+
+    def _take(self, iterate: Iterate) -> None:
+        """Keep what is better than before, and record it."""
+        problem, task = self.task.problem, self.task
+        iterate.is_precise = iterate.is_precise or problem.always_precise
+        if iterate.primal is not None and iterate.weights is not None:
+            # The values that searches found may be too low; the primal that counts their bounds is not.
+            iterate.primal = problem.bounded_primal(
+                iterate.primal, iterate.weights, task.C, squared=task.loss == "squared_hinge"
+            )
+        self.best.update(iterate)
+        self._stall.look_at(self.best.gap, iterate)
+        seconds = time.perf_counter() - self._start
+        self.history.append(self.best.record(iterate, len(self.history) + 1, seconds, problem.oracle_calls))
+        if self.verbose > 1 or (self.verbose == 1 and (iterate.primal is not None or not self.solver.has_dual)):
+            _report(self.solver.name, self.history[-1])
+
+    def _ending(self, iterate: Iterate) -> str:
+        """Return why training ends with this iterate; nothing where it goes on."""
+        best, problem = self.best, self.task.problem
+        if self.callback is not None and _is_end(self.callback, self.history[-1]):
+            return "the callback asked for an end"
+        if best.is_within(_PRECISE_BELOW):
+            self.solver.demand_precision()
+        if best.meets_rule(iterate, self.solver, self.task):
+            if self.solver.has_dual:
+                best.verify(self.task)
+            if best.meets_rule(iterate, self.solver, self.task):
+                return _RULE_MET
+            self.solver.demand_precision()
+        if self._stall.is_long and best.is_within(_ROUNDED_GAP):
+            return _AS_CLOSE_AS_POSSIBLE
+        if self._stall.is_long and problem.bounds_misses and not problem.is_exact:
+            return "the gap no longer closes, for what searches leave open"
+        if self.max_iter is not None and len(self.history) >= self.max_iter:
+            return f"max_iter={self.max_iter} was reached"
+        return _time_is_up(self.max_time) if self.task.is_over else ""
+
+    def certify(self, ending: str) -> Certificate:
+        """Return the certificate of the best point, which the last record repeats; warn where training did not converge."""
+        certificate = self.best.certificate(self.task.problem, ending)
+        if self.history:
+            for name in ("primal", "dual", "gap", "relative_gap"):
+                self.history[-1][name] = getattr(certificate, name)
+        _check_bounds(certificate, self.task.problem)
+        if not certificate.converged:
+            self._warn(certificate)
+        return certificate
+
+    def _warn(self, certificate: Certificate) -> None:
+        solver, gap = self.solver, certificate.relative_gap
+        unknown = "no bounds were found yet" if solver.has_dual else f"solver '{solver.name}' has no duality gap"
+        distance = unknown if gap is None else f"the relative duality gap is {gap:.3g}"
+        kind = _convergence_warning(must_be_quick=certificate.message == INTERRUPTED)
+        warn_caller(f"{certificate.message}; {distance}, tol is {self.task.tol:g}.", kind)
+
+
+def run(
+    solver: Solver,
+    task: Task,
+    *,
+    max_iter: int | None = None,
+    max_time: float | None = None,
+    verbose: int = 0,
+    callback: Callable[[Record], object] | None = None,
+    planes: Any = None,
+    resumes: bool = False,
+    keep_planes: bool = False,
+) -> Solution:
+    """Run a solver until the gap is small enough, and certify what it found.
+
+    ``planes`` are those of an earlier run; ``resumes`` says that this solver has just run on the same problem with another C.
+    ``max_time`` is what was asked for, the deadline of the task what is left of it.
+    """
+    current = _Run(solver, task, max_iter, max_time, verbose, callback)
+    solver.was_broken_off = False
+    try:
+        ending = current.work(solver.resume(task) if resumes else solver.iterate(task, planes))
+    except KeyboardInterrupt:
+        ending = INTERRUPTED
+        current.best.take(solver.result())
+    except _core.OutOfTime:
+        ending, solver.was_broken_off = _time_is_up(max_time), True
+        current.best.take(solver.result())
+    if ending != INTERRUPTED and current.best.is_distorted(solver, task):
+        if not (solver.was_broken_off or task.is_over):
+            raise PrecisionLost
+        current.best.is_precise = False
+    certificate = current.certify(ending)
+    weights, kept = current.best.weights, solver.planes() if keep_planes else None
+    return Solution(weights.vector, certificate, current.history, solver.name, kept, task.problem.expansion(weights))
+
+
+def _relative(gap: float | None, primal: float | None) -> float | None:
+    if gap is None or primal is None:
+        return None
+    return gap / primal if primal else 0.0
+
+
+def _time_is_up(max_time: float | None) -> str:
+    return f"max_time={max_time:g} s was reached"
+
+
+def _is_end(callback: Callable[[Record], object], record: Record) -> bool:
+    """Return whether the callback asks for an end; what it does itself has no deadline."""
+    with _core.Deadline(None):
+        return bool(callback(record))
+
+
+def _convergence_warning(*, must_be_quick: bool) -> type[Warning]:
+    """Return scikit-learn's ConvergenceWarning; after Ctrl-C only if importing it does not take a second."""
+    if must_be_quick and "sklearn.exceptions" not in sys.modules:
+        return UserWarning
+    from sklearn.exceptions import ConvergenceWarning
+
+    kind: type[Warning] = ConvergenceWarning
+    return kind
+
+
+def _check_bounds(certificate: Certificate, problem: Problem) -> None:
+    """Refuse what rounding made meaningless: the optimum cannot lie between a dual and a smaller primal."""
+    primal, dual = certificate.primal, certificate.dual
+    if primal is None:
+        return
+    if np.isnan(primal) or (dual is not None and certificate.exact and dual > primal + _ROUNDED_OFF * abs(primal)):
+        found = f"the bounds contradict each other (primal {primal:g}, dual {dual})"
+        if not problem.has_vectors:
+            raise ValueError(
+                f"{found}: the kernel is not positive semi-definite on these data, or C times its values is too large for double "
+                "precision. Choose other parameters (for 'sigmoid' a smaller gamma or coef0), scale the features or lower C."
+            )
+        raise ValueError(
+            f"{found}: C · ‖features‖² is too large for double precision. Scale the features (StandardScaler, MaxAbsScaler) or "
+            "lower C."
+        )
+
+
+def _report(name: str, record: Record) -> None:
+    if record["gap"] is None:
+        # What there is to show without both bounds, best first.
+        shown = next(key for key in ("primal", "primal_estimate", "loss", "dual") if record.get(key) is not None)
+        value = f"{shown.replace('_', ' ')} {record[shown]:.6g}"
+    else:
+        value = f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  relative gap {record['relative_gap']:.2e}"
+    print(f"{name} {record['iteration']:5d}  {record['seconds']:8.2f} s  {value}", flush=True)
