@@ -179,7 +179,24 @@ USES = {
         batch, np.arange(space.n_examples), np.zeros(space.n_weights)
     ),
     "working sets": lambda space, batch: working_sets(space).insert(batch, np.zeros(space.n_weights), 0.0),
+    "oracle of working sets": lambda space, batch: working_sets(space).visit(
+        _core.CallbackOracle(lambda ids, scale: batch),
+        np.arange(space.n_examples),
+        space.n_examples,
+        exact(0.1),
+        np.zeros(space.n_weights),
+    ),
+    "oracle of Frank and Wolfe": lambda space, batch: _core.FrankWolfe(space, np.ones(space.n_examples), longs()).visit(
+        _core.CallbackOracle(lambda ids, scale: batch),
+        np.arange(space.n_examples),
+        space.n_examples,
+        np.zeros(space.n_weights),
+    ),
 }
+
+
+def linear_oracle(space, w=None, rounded=None):
+    return _core.LinearOracle(space, np.zeros(space.n_weights) if w is None else w, rounded, False, 1)
 
 
 def working_sets(space):
@@ -251,6 +268,13 @@ ARGUMENTS = {
     "weights of slacks": (lambda s: working_sets(s).slacks(longs(0), np.zeros(1)), "weights has 1"),
     "weights of weights": (lambda s: working_sets(s).weights(np.zeros(1)), "weights has 1"),
     "weights of sum": (lambda s: working_sets(s).sum(np.zeros(1)), "weights has 1"),
+    "examples of an oracle": (lambda s: linear_oracle(s).search(longs(4)), "example 4 at place 0"),
+    "negative example of an oracle": (lambda s: linear_oracle(s).search(longs(-1)), "example -1 at place 0"),
+    "example of the k best": (
+        lambda s: _core.KBestOracle(s, np.zeros(s.n_weights), 2).search(longs(7)),
+        "example 7 at place 0",
+    ),
+    "example of found planes": (lambda s: _core.FoundPlanes(s, planes_of(s)).search(longs(4)), "example 4 at place 0"),
     "vectors of dot_float": (lambda s: _core.dot_float(np.zeros(2, np.float32), np.zeros(1, np.float32)), "b has 1"),
     "vectors of mix": (
         lambda s: _core.mix(np.zeros(2, np.float32), np.zeros(1, np.float32), 0.5),
@@ -264,6 +288,25 @@ def test_arguments_that_do_not_fit_the_space_are_refused(wrong):
     call, text = ARGUMENTS[wrong]
     with pytest.raises(ValueError, match=text):
         call(multiclass_space())
+
+
+# What is read later or written must be the array itself, not a copy of another type or order.
+KEPT = {
+    "weights of an oracle": lambda s, w: linear_oracle(s, w),
+    "rounded weights of an oracle": lambda s, w: linear_oracle(s, rounded=w.astype(np.float64)),
+    "weights of the k best": lambda s, w: _core.KBestOracle(s, w, 2),
+    "weights of add": lambda s, w: s.add(planes_of(s), np.ones(len(planes_of(s))), w),
+    "weights of working sets": lambda s, w: working_sets(s).weights(w),
+    "weights of a sweep": lambda s, w: working_sets(s).sweep(longs(0), exact(0.1), w),
+}
+
+
+@pytest.mark.parametrize("call", KEPT)
+@pytest.mark.parametrize("change", [lambda w: w.astype(np.float32), lambda w: np.repeat(w, 2)[::2]])
+def test_arrays_that_would_have_to_be_copied_are_refused(call, change):
+    space = multiclass_space()
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        KEPT[call](space, change(np.zeros(space.n_weights)))
 
 
 @pytest.mark.parametrize(

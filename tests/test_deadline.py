@@ -180,6 +180,16 @@ def test_the_first_cut_of_a_kernel_is_broken_off(no_overtime):
     assert len(svm.predict(X[:5])) == 5
 
 
+def test_columns_of_a_kernel_are_broken_off(no_overtime, broken_off):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 40)).astype(np.float32)
+    y = np.where(X[:, 0] * X[:, 1] > 0.0, 1, -1)
+    svm = mm.BinarySVM(1.0, kernel="rbf", gamma=0.02, fit_intercept=False, solver="block-dual", max_time=0.2)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0.2 s was reached"):
+        svm.fit(X, y)
+    assert broken_off == [True]
+
+
 def long_work():
     model, X, Y = CHAINS
     model.bind(X, Y).slacks(weights_of(np.ones(4 * 24 + 24 * 24)))

@@ -35,9 +35,9 @@ struct AnyProduct {
         return std::visit(use, product);
     }
     // Its columns, for solvers that move one row after the other; the product outlives them.
-    std::unique_ptr<maxmargin::RowColumns> columns_of(std::vector<double> diagonal, double constant, int n_threads) {
+    std::unique_ptr<maxmargin::RowColumns> columns_of(std::vector<double> diagonal, double constant, maxmargin::Workers workers) {
         return visit([&]<class Scalar>(maxmargin::KernelProduct<Scalar>& of) -> std::unique_ptr<maxmargin::RowColumns> {
-            return std::make_unique<maxmargin::KernelColumns<Scalar>>(of, std::move(diagonal), constant, n_threads);
+            return std::make_unique<maxmargin::KernelColumns<Scalar>>(of, std::move(diagonal), constant, std::move(workers));
         });
     }
 };

@@ -35,7 +35,7 @@ void bind_passes(nb::class_<FrankWolfe>& bound) {
                 nb::gil_scoped_release release;
                 return self.pass(oracle, as_span(order), batch_size, weights, workers(1));
             },
-            arg("oracle"), arg("order"), arg("batch_size"), arg("weights"))
+            arg("oracle"), arg("order"), arg("batch_size"), arg("weights").noconvert())
         .def(
             "visit_by_gaps",
             [](FrankWolfe& self, Oracle& oracle, Array1<double> uniforms, int64_t batch_size, Mutable1<double> w) {
@@ -45,7 +45,7 @@ void bind_passes(nb::class_<FrankWolfe>& bound) {
                 nb::gil_scoped_release release;
                 return self.pass_by_gaps(oracle, as_span(uniforms), batch_size, weights, workers(1));
             },
-            arg("oracle"), arg("uniforms"), arg("batch_size"), arg("weights"))
+            arg("oracle"), arg("uniforms"), arg("batch_size"), arg("weights").noconvert())
         .def(
             "draw",
             [](const FrankWolfe& self, Array1<double> uniforms) {
@@ -97,14 +97,14 @@ void bind_frank_wolfe(nb::module_& m) {
                 double* weights = checked(self, w);
                 interruptible([&] { self.weights(weights); });
             },
-            arg("weights"))
+            arg("weights").noconvert())
         .def(
             "average",
             [](const FrankWolfe& self, Mutable1<double> w) {
                 double* weights = checked(self, w);
                 interruptible([&] { self.average(weights); });
             },
-            arg("weights"))
+            arg("weights").noconvert())
         .def("loss", &FrankWolfe::loss, Released())
         .def("average_loss", &FrankWolfe::average_loss, Released())
         .def(
@@ -114,7 +114,7 @@ void bind_frank_wolfe(nb::module_& m) {
                 require_length("weights", w.shape(0), self.space().n_weights());
                 return to_numpy(interruptible([&] { return self.worth(as_span(ids), w.data()); }));
             },
-            arg("ids"), arg("weights"))
+            arg("ids"), arg("weights").noconvert())
         .def_prop_ro("n_steps", &FrankWolfe::n_steps)
         .def_prop_ro("n_entries", &FrankWolfe::n_entries)
         .def_prop_ro("n_planes", &FrankWolfe::n_planes);

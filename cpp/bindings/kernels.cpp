@@ -109,7 +109,7 @@ void bind_kernels(nb::module_& m) {
             },
             arg("rows"), arg("points").none(), arg("kernel"), arg("gamma"), arg("coef0"), arg("degree"), arg("centre").none(), arg("is_single"),
             arg("cache_bytes"), arg("codes").none() = nb::none(), arg("distances2").none() = nb::none(), arg("negligible") = 0.0)
-        .def("add", add, arg("points"), arg("starts"), arg("labels"), arg("values"), arg("stride"), arg("out"), arg("n_threads"))
+        .def("add", add, arg("points"), arg("starts"), arg("labels"), arg("values"), arg("stride"), arg("out").noconvert(), arg("n_threads"))
         .def("matrix", matrix, arg("points"), arg("first"), arg("end"), arg("n_threads"))
         .def_prop_ro("leaves_out", [](AnyProduct& self) { return self.visit([](auto& product) { return product.leaves_out(); }); })
         .def_prop_ro("n_computed", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_computed(); }); });

@@ -59,7 +59,7 @@ void bind_online(nb::module_& m) {
                 }
                 new (self) OnlinePass(space, {w.data(), data_or_null(rounded)}, std::move(s), visits);
             },
-            arg("space"), arg("weights"), arg("rounded").none(), arg("sample_weight").none(), arg("visits"), nb::keep_alive<1, 2>(),
+            arg("space"), arg("weights").noconvert(), arg("rounded").none().noconvert(), arg("sample_weight").none(), arg("visits"), nb::keep_alive<1, 2>(),
             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>())
         .def_prop_ro("visits", &OnlinePass::visits)
         .def(
@@ -70,7 +70,7 @@ void bind_online(nb::module_& m) {
                 nb::gil_scoped_release release;
                 return self.perceptron(as_span(order), oracle, late.data(), workers(1));
             },
-            arg("order"), arg("oracle"), arg("late"))
+            arg("order"), arg("oracle"), arg("late").noconvert())
         .def(
             "mira",
             [](OnlinePass& self, Array1<int64_t> order, Oracle& oracle, double C, Mutable1<double> late) {
@@ -80,7 +80,7 @@ void bind_online(nb::module_& m) {
                 nb::gil_scoped_release release;
                 return self.mira(as_span(order), oracle, C, late.data(), workers(1));
             },
-            arg("order"), arg("oracle"), arg("C"), arg("late"))
+            arg("order"), arg("oracle"), arg("C"), arg("late").noconvert())
         .def("sgd", &sgd, arg("order"), arg("oracle"), arg("eta0"), arg("decay"), arg("nC"), arg("nonnegative"))
         .def("fold", &OnlinePass::fold, nb::call_guard<nb::gil_scoped_release>());
 }

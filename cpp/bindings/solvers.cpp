@@ -68,7 +68,7 @@ void bind_cuts(nb::module_& m) {
                 nb::gil_scoped_release release;
                 return self.pending_dot(w.data());
             },
-            arg("weights"))
+            arg("weights").noconvert())
         .def(
             "add_pending",
             [](const CutSet& self, double a, Mutable1<double> w) {
@@ -76,7 +76,7 @@ void bind_cuts(nb::module_& m) {
                 nb::gil_scoped_release release;
                 self.add_pending(a, w.data());
             },
-            arg("a"), arg("weights"))
+            arg("a"), arg("weights").noconvert())
         .def(
             "pending_at",
             [](const CutSet& self, Array1<int64_t> indices) {
@@ -106,7 +106,7 @@ void bind_cuts(nb::module_& m) {
                 nb::gil_scoped_release release;
                 return self.add(as_span(coefficients), w.data(), data_or_null(rounded), workers(n_threads));
             },
-            arg("coefficients"), arg("weights"), arg("rounded").none(), arg("n_threads"))
+            arg("coefficients"), arg("weights").noconvert(), arg("rounded").none().noconvert(), arg("n_threads"))
         .def(
             "remove",
             [](CutSet& self, Array1<int64_t> cuts) {
@@ -138,7 +138,7 @@ void bind_cache(nb::module_& m) {
                 const std::vector<int32_t> ids(searched.data(), searched.data() + searched.shape(0));
                 return to_numpy(interruptible([&] { return self.improve(found, ids, w.data()); }));
             },
-            arg("found"), arg("searched"), arg("weights"))
+            arg("found"), arg("searched"), arg("weights").noconvert())
         .def(
             "insert",
             [](PlaneCache& self, const PlaneBatch& planes) {
@@ -154,7 +154,7 @@ void bind_cache(nb::module_& m) {
                 nb::gil_scoped_release release;
                 self.evaluate({w.data(), data_or_null(rounded)}, workers(n_threads));
             },
-            arg("weights"), arg("rounded").none(), arg("n_threads"))
+            arg("weights").noconvert(), arg("rounded").none().noconvert(), arg("n_threads"))
         .def(
             "evaluate_anchor",
             [](PlaneCache& self, Array1<float> anchor, int n_threads) {
@@ -244,7 +244,7 @@ void bind_working_sets(nb::module_& m) {
                 check_weights(w.shape(0), self.space());
                 return interruptible([&] { return self.insert(planes, w.data(), epsilon); });
             },
-            arg("planes"), arg("weights"), arg("epsilon"))
+            arg("planes"), arg("weights").noconvert(), arg("epsilon"))
         .def(
             "start",
             [](WorkingSets& self, const PlaneBatch& planes, Mutable1<double> w) {
@@ -253,7 +253,7 @@ void bind_working_sets(nb::module_& m) {
                 check_weights(w.shape(0), self.space());
                 interruptible([&] { self.start(planes, w.data()); });
             },
-            arg("planes"), arg("weights"))
+            arg("planes"), arg("weights").noconvert())
         .def(
             "sweep",
             [](WorkingSets& self, Array1<int64_t> order, const WorkingSets::Rule& rule, Mutable1<double> w, std::optional<Mutable1<float>> rounded, int n_threads) {
@@ -262,7 +262,7 @@ void bind_working_sets(nb::module_& m) {
                 nb::gil_scoped_release release;
                 return self.sweep(as_span(order), rule, weights, workers(n_threads));
             },
-            arg("order"), arg("rule"), arg("weights"), arg("rounded").none() = nb::none(), arg("n_threads") = 1)
+            arg("order"), arg("rule"), arg("weights").noconvert(), arg("rounded").none().noconvert() = nb::none(), arg("n_threads") = 1)
         .def(
             "visit",
             [](WorkingSets& self, Oracle& oracle, Array1<int64_t> order, int64_t batch_size, const WorkingSets::Rule& rule, Mutable1<double> w,
@@ -273,7 +273,7 @@ void bind_working_sets(nb::module_& m) {
                 nb::gil_scoped_release release;
                 return self.pass(oracle, as_span(order), batch_size, rule, weights, workers(n_threads));
             },
-            arg("oracle"), arg("order"), arg("batch_size"), arg("rule"), arg("weights"), arg("rounded").none() = nb::none(), arg("n_threads") = 1)
+            arg("oracle"), arg("order"), arg("batch_size"), arg("rule"), arg("weights").noconvert(), arg("rounded").none().noconvert() = nb::none(), arg("n_threads") = 1)
         .def(
             "ascend_face",
             [](WorkingSets& self, double tolerance, int64_t max_products, double max_seconds, Mutable1<double> w) {
@@ -281,7 +281,7 @@ void bind_working_sets(nb::module_& m) {
                 nb::gil_scoped_release release;
                 return self.ascend_face(tolerance, max_products, max_seconds, w.data(), workers(1));
             },
-            arg("tolerance"), arg("max_products"), arg("max_seconds"), arg("weights"))
+            arg("tolerance"), arg("max_products"), arg("max_seconds"), arg("weights").noconvert())
         .def(
             "slacks",
             [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> w) {
@@ -289,7 +289,7 @@ void bind_working_sets(nb::module_& m) {
                 check_weights(w.shape(0), self.space());
                 return to_numpy(interruptible([&] { return self.slacks(as_span(ids), w.data()); }));
             },
-            arg("ids"), arg("weights"))
+            arg("ids"), arg("weights").noconvert())
         .def(
             "exceeding",
             [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> values, Array1<double> w) {
@@ -298,7 +298,7 @@ void bind_working_sets(nb::module_& m) {
                 check_weights(w.shape(0), self.space());
                 return to_numpy(interruptible([&] { return self.exceeding(as_span(ids), as_span(values), w.data()); }));
             },
-            arg("ids"), arg("values"), arg("weights"))
+            arg("ids"), arg("values"), arg("weights").noconvert())
         .def(
             "rescale",
             [](WorkingSets& self, Array1<double> budgets, Mutable1<double> w) {
@@ -309,7 +309,7 @@ void bind_working_sets(nb::module_& m) {
                 check_weights(w.shape(0), self.space());
                 interruptible([&] { self.rescale({C.begin(), C.end()}, w.data()); });
             },
-            arg("budgets"), arg("weights"))
+            arg("budgets"), arg("weights").noconvert())
         .def("linear_part", &WorkingSets::linear_part, Released())
         .def(
             "weights",
@@ -317,14 +317,14 @@ void bind_working_sets(nb::module_& m) {
                 check_weights(w.shape(0), self.space());
                 interruptible([&] { self.weights(w.data()); });
             },
-            arg("weights"))
+            arg("weights").noconvert())
         .def(
             "sum",
             [](const WorkingSets& self, Mutable1<double> w) {
                 check_weights(w.shape(0), self.space());
                 interruptible([&] { self.sum(w.data()); });
             },
-            arg("weights"))
+            arg("weights").noconvert())
         .def("prune", [](WorkingSets& self, int64_t prune_after) { return interruptible([&] { return self.prune(prune_after); }); }, arg("prune_after"));
 }
 
@@ -363,7 +363,7 @@ void bind_row_blocks(nb::module_& m) {
                     require_amounts("diagonal", as_span(*diagonal));
                     require(names_rows(space->features()), "with a kernel product the features must name the rows.");
                     const auto k = as_span(*diagonal);
-                    columns = product->columns_of({k.begin(), k.end()}, constant, workers(n_threads).n_threads);
+                    columns = product->columns_of({k.begin(), k.end()}, constant, workers(n_threads));
                 }
                 new (self) RowBlocks(space, {C.begin(), C.end()}, squared, std::move(columns));
             },
@@ -379,7 +379,7 @@ void bind_row_blocks(nb::module_& m) {
                 nb::gil_scoped_release release;
                 return self.evaluate({w.data(), data_or_null(rounded)}, workers(n_threads));
             },
-            arg("weights"), arg("rounded").none(), arg("n_threads"))
+            arg("weights").noconvert(), arg("rounded").none().noconvert(), arg("n_threads"))
         .def("activate", [](RowBlocks& self, double tolerance) { self.activate(tolerance); }, arg("tolerance"), Released())
         .def(
             "sweep",
@@ -389,7 +389,7 @@ void bind_row_blocks(nb::module_& m) {
                 nb::gil_scoped_release release;
                 return self.sweep(tolerance, seed, weights, workers(1));
             },
-            arg("tolerance"), arg("seed"), arg("weights"), arg("rounded").none() = nb::none())
+            arg("tolerance"), arg("seed"), arg("weights").noconvert(), arg("rounded").none().noconvert() = nb::none())
         .def(
             "rescale",
             [](RowBlocks& self, double ratio, double norm2) {
@@ -405,7 +405,7 @@ void bind_row_blocks(nb::module_& m) {
                 check_weights(w.shape(0), self.space());
                 interruptible([&] { self.weights(w.data()); });
             },
-            arg("weights"))
+            arg("weights").noconvert())
         .def(
             "start",
             [](RowBlocks& self, const PlaneBatch& planes, bool all_alike) {

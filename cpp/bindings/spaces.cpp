@@ -170,6 +170,8 @@ class CallbackOracle final : public Oracle {
         nb::gil_scoped_acquire gil;
         return nb::cast<PlaneBatch>(search_(to_numpy(std::vector<int64_t>(ids.begin(), ids.end())), scale_));
     }
+    // Python knows by itself.
+    int64_t n_examples() const override { return std::numeric_limits<int64_t>::max(); }
 
   private:
     nb::callable search_;
@@ -179,6 +181,7 @@ void bind_oracles(nb::module_& m) {
     nb::class_<Oracle>(m, "Oracle").def(
         "search",
         [](Oracle& self, Array1<int64_t> ids) {
+            require_numbers_of("example", as_span(ids), self.n_examples());
             nb::gil_scoped_release release;
             return self.search(as_span(ids));
         },
@@ -191,7 +194,7 @@ void bind_oracles(nb::module_& m) {
                 require_truth(*space);
                 new (self) LinearOracle(space, weights, plain ? Search::plain : space->search_kind(), workers(n_threads));
             },
-            arg("space"), arg("weights"), arg("rounded").none(), arg("plain"), arg("n_threads"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+            arg("space"), arg("weights").noconvert(), arg("rounded").none().noconvert(), arg("plain"), arg("n_threads"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
             nb::keep_alive<1, 4>());
     nb::class_<FoundPlanes, Oracle>(m, "FoundPlanes")
         .def(
@@ -212,7 +215,7 @@ void bind_oracles(nb::module_& m) {
                 require(k >= 1, "k must be at least 1.");
                 new (self) KBestOracle(space, weights.exact, k);
             },
-            arg("space"), arg("weights"), arg("k"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
+            arg("space"), arg("weights").noconvert(), arg("k"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
 }
 
 // What a file held: planes as arrays, which may be anything. Whether codes are outputs only their space can tell.
@@ -301,7 +304,7 @@ void bind_arithmetic(nb::class_<PlaneSpace>& space) {
                 });
                 return to_numpy(std::move(out));
             },
-            arg("batch"), arg("weights"), arg("rounded").none() = nb::none())
+            arg("batch"), arg("weights").noconvert(), arg("rounded").none().noconvert() = nb::none())
         .def(
             "add",
             [](const PlaneSpace& self, const PlaneBatch& batch, Array1<double> coefficients, Mutable1<double> w) {
@@ -312,7 +315,7 @@ void bind_arithmetic(nb::class_<PlaneSpace>& space) {
                     self.add(batch.examples[k], batch.code(k), batch.losses[k], coefficients(k), w.data(), scratch);
                 });
             },
-            arg("batch"), arg("coefficients"), arg("weights"))
+            arg("batch"), arg("coefficients"), arg("weights").noconvert())
         .def(
             "inner",
             [](const PlaneSpace& self, const PlaneBatch& batch, int64_t i, int64_t j) {
@@ -394,7 +397,7 @@ void bind_spaces(nb::module_& m) {
                 nb::gil_scoped_release release;
                 return self.separate(as_span(ids), weights, self.search_kind(), workers(n_threads));
             },
-            arg("ids"), arg("weights"), arg("rounded").none(), arg("n_threads"))
+            arg("ids"), arg("weights").noconvert(), arg("rounded").none().noconvert(), arg("n_threads"))
         .def(
             "separate_and_sum",
             [](const LinearSpace& self, Array1<double> w, std::optional<Array1<float>> rounded, OptionalDoubles sample_weight, int n_threads) {
@@ -408,7 +411,7 @@ void bind_spaces(nb::module_& m) {
                 }
                 return nb::make_tuple(cut.loss, to_numpy(std::move(cut.sum)), cut.n_planes);
             },
-            arg("weights"), arg("rounded").none(), arg("sample_weight").none(), arg("n_threads"))
+            arg("weights").noconvert(), arg("rounded").none().noconvert(), arg("sample_weight").none(), arg("n_threads"))
         .def(
             "predict",
             [](const LinearSpace& self, Array1<double> w, int n_threads) {
@@ -420,19 +423,19 @@ void bind_spaces(nb::module_& m) {
                 }
                 return to_numpy(std::move(codes));
             },
-            arg("weights"), arg("n_threads"))
+            arg("weights").noconvert(), arg("n_threads"))
         .def_prop_ro("n_products",
                      [](const LinearSpace& self) {
                          const Features& x = self.features();
                          return (x.is_sparse() ? x.indptr[x.n_rows] : x.n_rows * x.n_features) * self.stride();
                      })
         .def_prop_ro("has_line", [](const LinearSpace& self) { return self.structure().has_line_slope() && self.structure().n_table() == 0; })
-        .def("max_marginals", &max_marginals, arg("chain"), arg("weights"), arg("n_threads"))
-        .def("k_best", &k_best, arg("weights"), arg("k"), arg("n_threads"))
+        .def("max_marginals", &max_marginals, arg("chain"), arg("weights").noconvert(), arg("n_threads"))
+        .def("k_best", &k_best, arg("weights").noconvert(), arg("k"), arg("n_threads"))
         .def_prop_ro("has_places", [](const LinearSpace& self) { return self.structure().has_places() && self.rescaling() == Rescaling::margin; })
-        .def("variants", &variants, arg("weights"), arg("source"), arg("strengths"), arg("seed"), arg("n_threads"))
-        .def("add_changes", &add_changes, arg("before"), arg("after"), arg("sample_weight").none(), arg("total"))
-        .def("diverse", &diverse, arg("weights"), arg("strengths"), arg("n_threads"));
+        .def("variants", &variants, arg("weights").noconvert(), arg("source"), arg("strengths"), arg("seed"), arg("n_threads"))
+        .def("add_changes", &add_changes, arg("before"), arg("after"), arg("sample_weight").none(), arg("total").noconvert())
+        .def("diverse", &diverse, arg("weights").noconvert(), arg("strengths"), arg("n_threads"));
 
     bind_oracles(m);
 
@@ -453,7 +456,7 @@ void bind_spaces(nb::module_& m) {
                 nb::gil_scoped_release release;
                 self.evaluate(w.data(), workers(n_threads));
             },
-            arg("weights"), arg("n_threads"))
+            arg("weights").noconvert(), arg("n_threads"))
         .def("move_anchor", &ScoreLine::move_anchor, arg("t"), nb::call_guard<nb::gil_scoped_release>())
         .def(
             "slope",

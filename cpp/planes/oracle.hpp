@@ -18,6 +18,8 @@ class Oracle {
     virtual ~Oracle() = default;
     // The plane found for each listed example at w as it is now, in their order; those of the truth are left out.
     virtual PlaneBatch search(std::span<const int64_t> ids) = 0;
+    // Which examples may be asked for: 0 … n_examples() − 1.
+    virtual int64_t n_examples() const = 0;
     // From now on search at scale · w, scale > 0: a pass that shrinks w at every visit need not write all of it.
     void set_scale(double scale) { scale_ = scale; }
 
@@ -32,6 +34,7 @@ class LinearOracle final : public Oracle {
         : space_(std::move(space)), w_(w), kind_(kind), workers_(std::move(workers)) {}
 
     PlaneBatch search(std::span<const int64_t> ids) override { return space_->separate(ids, w_, kind_, workers_, scale_); }
+    int64_t n_examples() const override { return space_->n_examples(); }
 
   private:
     std::shared_ptr<const LinearSpace> space_;
@@ -53,6 +56,7 @@ class FoundPlanes final : public Oracle {
             if (const int64_t k = place_[example]; k >= 0) found.add(planes_.examples[k], planes_.losses[k], planes_.code(k));
         return found;
     }
+    int64_t n_examples() const override { return static_cast<int64_t>(place_.size()); }
 
   private:
     PlaneBatch planes_;
@@ -66,6 +70,7 @@ class KBestOracle final : public Oracle {
     KBestOracle(std::shared_ptr<const LinearSpace> space, const double* w, int64_t k) : space_(std::move(space)), w_(w), k_(k) {}
 
     PlaneBatch search(std::span<const int64_t> ids) override { return space_->k_best(ids, w_, k_); }
+    int64_t n_examples() const override { return space_->n_examples(); }
 
   private:
     std::shared_ptr<const LinearSpace> space_;

@@ -25,8 +25,8 @@ class RowColumns {
 template <class Scalar>
 class KernelColumns final : public RowColumns {
   public:
-    KernelColumns(KernelProduct<Scalar>& product, std::vector<double> diagonal, double constant, int n_threads)
-        : product_(product), diagonal_(std::move(diagonal)), constant_(constant), workers_{n_threads, {}} {}
+    KernelColumns(KernelProduct<Scalar>& product, std::vector<double> diagonal, double constant, Workers workers)
+        : product_(product), diagonal_(std::move(diagonal)), constant_(constant), workers_(std::move(workers)) {}
 
     std::span<const double> diagonal() const override { return diagonal_; }
     void prepare(std::span<const int64_t> rows, std::vector<double>& among) override {
@@ -40,7 +40,8 @@ class KernelColumns final : public RowColumns {
         constexpr int64_t chunk_rows = 1024;
         const int64_t n = product_.n_rows();
         std::vector<std::vector<Scalar>> memories(std::max(workers_.n_threads, 1));
-        for_each_chunk((n + chunk_rows - 1) / chunk_rows, workers_, [&](int64_t chunk, int thread) {
+        // To its end: scores of some rows only would no longer be those of any α.
+        for_each_chunk((n + chunk_rows - 1) / chunk_rows, {workers_.n_threads, {}}, [&](int64_t chunk, int thread) {
             const int64_t first = chunk * chunk_rows, length = std::min(chunk_rows, n - first);
             for (int label = 0; label < stride; ++label) {
                 // A batch is summed in Scalar, and added in double.

@@ -62,6 +62,7 @@ std::vector<int64_t> FrankWolfe::draw(std::span<const double> uniforms) const {
 void FrankWolfe::visit_batch(Oracle& oracle, std::span<const int64_t> ids, double* w, Pass& result) {
     if (ids.empty()) return;
     const PlaneBatch planes = oracle.search(ids);
+    space_->check(planes);
     int64_t next = 0;
     for (const int64_t example : ids) {
         const bool is_found = next < planes.size() && planes.examples[next] == example;

@@ -8,6 +8,7 @@ namespace maxmargin {
 
 namespace {
 constexpr int64_t examples_per_chunk = 64;
+constexpr size_t most_reserved = 16;
 }
 
 PlaneCache::PlaneCache(std::shared_ptr<const PlaneSpace> space, int capacity)
@@ -75,9 +76,10 @@ void PlaneCache::insert(const PlaneBatch& planes) {
         }
         if (cache.entries.size() < capacity_) {
             if (cache.entries.empty()) {
-                // Codes of one example mostly have one length: room for all at once instead of by doubling.
-                cache.entries.reserve(capacity_);
-                cache.codes.reserve(capacity_ * code.size());
+                // Codes of one example mostly have one length: room for all at once instead of by doubling, if they are not many.
+                const size_t room = std::min(capacity_, most_reserved);
+                cache.entries.reserve(room);
+                cache.codes.reserve(room * code.size());
             }
             const auto begin = static_cast<uint32_t>(cache.codes.size());
             cache.codes.insert(cache.codes.end(), code.begin(), code.end());

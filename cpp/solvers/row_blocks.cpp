@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "solvers/best_multiple.hpp"
 #include "solvers/random.hpp"
 #include "solvers/row_blocks_memory.hpp"
 
@@ -204,7 +205,7 @@ double RowBlocks::rescale(double ratio, double norm2) {
     for_each_mass([&](int64_t example, int32_t label, double alpha) { linear += alpha * loss(example, label); });
     if (squared_) quadratic += 2.0 * (linear - linear_part());
     const double most = squared_ ? std::numeric_limits<double>::infinity() : most_growth();
-    const double multiple = linear <= 0.0 ? 0.0 : quadratic > 0.0 ? std::min(most, linear / quadratic) : most;
+    const double multiple = best_multiple(linear, quadratic, most);
     for (double& alpha : alpha_) alpha *= multiple;
     masses_.scale(multiple);
     return multiple;

@@ -94,6 +94,7 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
         const int64_t begin = chunk * batch_size;
         const auto ids = order.subspan(begin, std::min(batch_size, n - begin));
         const PlaneBatch found = oracle.search(ids);
+        space_->check(found);
         std::vector<Block*> waiting;
         int64_t next = 0;
         for (size_t k = 0; k < ids.size(); ++k) {

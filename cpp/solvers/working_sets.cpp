@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "solvers/best_multiple.hpp"
 #include "solvers/components.hpp"
 #include "solvers/working_sets_memory.hpp"
 
@@ -135,9 +136,7 @@ WorkingSets::Multiple WorkingSets::best_multiple(double norm2) const {
         if (squared_) quadratic += total * total / (2.0 * block.budget);
         else most = std::min(most, block.budget / total);
     });
-    // Without a quadratic part every multiple of α gives w = 0, and the largest is the best.
-    double best = linear <= 0.0 ? 0.0 : quadratic > 0.0 ? std::min(most, linear / quadratic) : most;
-    if (!std::isfinite(best)) best = 1.0;
+    const double best = maxmargin::best_multiple(linear, quadratic, most);
     return {best, best * linear - 0.5 * best * best * quadratic};
 }
 

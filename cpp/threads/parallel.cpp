@@ -66,9 +66,10 @@ void for_each_chunk(int64_t n_chunks, const Workers& workers, const std::functio
     const int extra = static_cast<int>(std::min<int64_t>(std::max(workers.n_threads, 1), n_chunks)) - 1;
     std::vector<std::thread> threads;
     try {
+        threads.reserve(extra);
         for (int t = 1; t <= extra; ++t) threads.emplace_back(run, t);
-    } catch (const std::system_error&) {
-        // The system gives no more threads: those that started do all the work.
+    } catch (const std::exception&) {
+        // The system gives no more threads, or no memory for them: those that started do all the work.
     }
     run(0);
     for (auto& thread : threads) thread.join();

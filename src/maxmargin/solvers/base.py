@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from maxmargin._parameters import is_number
+from maxmargin._parameters import is_integer, is_number
 from maxmargin.problem import Problem
 from maxmargin.weights import DenseWeights
 
@@ -67,6 +67,10 @@ class Task:
         return self.C * self.problem.n_examples
 
 
+# The core counts what options count in 32 bits.
+_MOST = 2**31 - 1
+
+
 @dataclass(frozen=True)
 class Option:
     """A key of ``solver_options``: its default, what it must satisfy, and what it means."""
@@ -117,6 +121,8 @@ class Solver(ABC):
         for key, value in given.items():
             if not self.options[key].accepts(value):
                 raise ValueError(f"solver_options['{key}'] must be {self.options[key].expected}, found {value!r}.")
+            if is_integer(value, _MOST + 1):
+                raise ValueError(f"solver_options['{key}'] must be at most {_MOST}, found {value!r}.")
         self.option: dict[str, Any] = {key: given.get(key, option.default) for key, option in self.options.items()}
 
     @property
