@@ -36,6 +36,39 @@ def test_each_point_of_a_path_tells_whether_its_own_searches_closed():
     assert problem.oracle_calls == 0
 
 
+def chains_of_nodes(node_weights=None):
+    rows = [np.random.default_rng(i).normal(size=(6, 40)) for i in range(20)]
+    edges = [(i, i + 1) for i in range(5)]
+    return [mm.Graph(row, edges, node_weights=node_weights) for row in rows], [[0, 1, 0, 1, 1, 0]] * 20
+
+
+@pytest.mark.parametrize("solver", ["auto", "block-dual", "n-slack", "sdm", "one-slack", "bcfw"])
+@pytest.mark.parametrize("before", [np.full(6, 5.0), np.arange(6.0)])
+def test_other_weights_of_nodes_are_another_loss(solver, before):
+    svm = mm.GraphSVM(warm_start=True, solver=solver, tol=1e-2).fit(*chains_of_nodes(before))
+    warm = svm.fit(*chains_of_nodes()).certificate_
+    cold = mm.GraphSVM(solver=solver, tol=1e-2).fit(*chains_of_nodes()).certificate_
+    assert warm == cold
+
+
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack"])
+def test_other_candidates_start_afresh(solver):
+    rng = np.random.default_rng(0)
+    many, few = ([mm.Graph.from_candidates([rng.normal(size=(k, 3))] * 3, [], []) for _ in range(8)] for k in (5, 2))
+    y = [[0, 1, 0]] * 8
+    warm = mm.GraphSVM(warm_start=True, solver=solver).fit(many, y).fit(few, y).certificate_
+    assert warm == mm.GraphSVM(solver=solver).fit(few, y).certificate_
+
+
+def test_more_graphs_go_on():
+    X, y = images(30)
+    settings = {"solver": "block-dual", "tol": 1e-4, "nonnegative": "edges"}
+    warm = mm.GraphSVM(warm_start=True, **settings).fit(X[:25], y[:25]).fit(X, y).certificate_
+    cold = mm.GraphSVM(**settings).fit(X, y).certificate_
+    assert warm.oracle_calls < cold.oracle_calls
+    assert warm.primal == pytest.approx(cold.primal, rel=2e-4)
+
+
 def test_the_estimator_learns_and_is_stored(tmp_path):
     X, y = images(30)
     svm = mm.GraphSVM(C=1.0, nonnegative="edges").fit(X[:15], y[:15])

@@ -22,6 +22,9 @@ class GraphProblem(LinearProblem):
     of the optimum; where a method has no bound, it is an estimate.
     """
 
+    # The weights of nodes, which make the loss, and their candidates come with the features.
+    planes_are_outputs = False
+
     def __init__(
         self,
         graph: _core.Graph,

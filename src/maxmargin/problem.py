@@ -92,7 +92,7 @@ class Problem(ABC):
     can_be_inexact : bool
         Whether oracle answers are to be checked against planes already known.
     planes_are_outputs : bool
-        Whether a plane is kept as its output alone, so that it stays one of its example whatever the features are.
+        Whether a plane is kept as its output alone, so that it stays one of its example, of the same loss, whatever X is.
     has_vectors : bool
         Whether planes are vectors of n_weights numbers whose products are those of the feature space. Where they are not, w
         is known by its scores, and only cuts have products.
