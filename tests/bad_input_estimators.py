@@ -120,7 +120,7 @@ refused("weight-all-zero", "all sample weights 0", V, "at least one non-zero num
         lambda: train3(sample_weight=np.zeros(20)))
 refused("weight-short", "one weight for 20 rows", V, "sample_weight has shape (1,), expected (20,)",
         lambda: multiclass(sample_weight=[1.0]))
-refused("weight-words", "strings as weights", V, "sample_weight must hold numbers",
+refused("weight-words", "strings as weights", V, "sample_weight must hold real numbers",
         lambda: chain(sample_weight=["a", "b", "c"]))
 works("weight-one-zero", "one weight of 0", "as if that row were not there",
         lambda: is_close(binary(sample_weight=replaced([1.0] * 20, 4, 0.0), tol=1e-9).coef_,
@@ -129,7 +129,7 @@ works("weight-tiny", "all weights 1e-300", "w = 0 to machine precision",
         lambda: is_solved(binary(sample_weight=np.full(20, 1e-300))))
 refused("weight-token-scalar", "`token_weight=3.0`", T, "token_weight is of type float; expected a list of arrays",
         lambda: chain(token_weight=3.0))
-refused("weight-token-words", "strings as token weights", V, "token_weight[0] must hold numbers",
+refused("weight-token-words", "strings as token weights", V, "token_weight[0] must hold real numbers",
         lambda: chain(token_weight=[["a"] * 5, ["b"] * 3, ["c"] * 12]))
 refused("class-weight-zero", "`class_weight` 0 for every class", V, "class_weight leaves no example",
         lambda: binary(class_weight={0: 0, 1: 0}))

@@ -1,6 +1,7 @@
 """The estimator of graphs: what it learns, keeps and refuses, and graphs as inputs."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -67,6 +68,54 @@ def test_more_graphs_go_on():
     cold = mm.GraphSVM(**settings).fit(X, y).certificate_
     assert warm.oracle_calls < cold.oracle_calls
     assert warm.primal == pytest.approx(cold.primal, rel=2e-4)
+
+
+def test_weights_stay_those_that_predict(tmp_path):
+    X, y = images(6)
+    svm = pickle.loads(pickle.dumps(mm.GraphSVM().fit(X, y)))
+    before = svm.predict_topk(X[:1], 1)[0][0][1]
+    svm.coef_[:] *= 2.0
+    svm.edge_coef_[:] *= 2.0
+    assert svm.predict_topk(X[:1], 1)[0][0][1] == pytest.approx(2.0 * before)
+    svm.save(tmp_path / "svm.mm")
+    assert mm.load(tmp_path / "svm.mm").predict_topk(X[:1], 1)[0][0][1] == pytest.approx(2.0 * before)
+    with pytest.raises(AttributeError, match="no attribute 'edge_coef_': call fit first"):
+        _ = mm.GraphSVM().edge_coef_
+
+
+@pytest.mark.parametrize(
+    ("edges", "columns"), [("full", [0, 1, 2, 3]), ("associative", [0, 1, 2, 3]), ("symmetric", [0, 1, 1, 2])]
+)
+def test_columns_of_edge_weights_are_pairs_of_labels(edges, columns):
+    rng = np.random.default_rng(0)
+    X = [mm.Graph(rng.normal(size=(3, 2)), [[0, 1], [2, 1]]) for _ in range(8)]
+    svm = mm.GraphSVM(edges=edges).fit(X, [rng.integers(2, size=3) for _ in X])
+    pair = mm.Graph(np.zeros((2, 2)), [[0, 1]])
+    scores = {tuple(labels.tolist()): score for labels, score in svm.predict_topk([pair], 4)[0]}
+    signs = [1.0, -1.0, -1.0, 1.0] if edges == "associative" else [1.0] * 4
+    for (a, b), column, sign in zip(itertools.product(range(2), repeat=2), columns, signs, strict=True):
+        assert scores[a, b] == pytest.approx(sign * svm.edge_coef_[0, 0, column], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: mm.Graph.grid(np.zeros((2, 3)), node_weights=[[1, 2], [3, 4], [5, 6]]),
+            r"shape \(3, 2\); expected 2 × 3",
+        ),
+        (lambda: mm.Graph.grid(np.zeros((2, 3)), node_weights=np.ones(6)), r"shape \(6,\); expected 2 × 3"),
+        (lambda: mm.Graph(np.ones((2, 1)), [[0, 1]] * 3, [[1], [np.nan], [2]]), "edge_features holds nan in row 1"),
+        (lambda: mm.Graph(np.ones((2, 1)), [[0, 1]], [["a"]]), "edge_features must hold real numbers: could not"),
+        (lambda: mm.Graph(np.ones((2, 1)), [[0, 1]], [[1j]]), "edge_features must hold real numbers: they are complex"),
+        (lambda: mm.Graph(np.ones((2, 1)), [[0, 1]], [[1e200]]), r"edge_features holds values up to 1e\+200"),
+        (lambda: mm.Graph(np.ones((2, 1)), [], node_weights=["a", 1]), "node_weights must hold real numbers"),
+        (lambda: mm.Graph.from_candidates([np.eye(2)] * 2, [[0, 1]], [[["a"]]]), r"pair_features\[0\] must hold real"),
+    ],
+)
+def test_what_is_wrong_with_a_graph_has_a_name_and_a_place(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
 def test_the_estimator_learns_and_is_stored(tmp_path):
@@ -219,7 +268,7 @@ def test_expansion_moves_have_no_gap_that_is_known():
         (([[1.0], [2.0]], [[0.5, 1]]), "expected pairs of node numbers"),
         (([[1.0], [2.0]], [0, 1]), "expected pairs of node numbers"),
         (([[1.0], [2.0]], [[0, 1]], [[1.0], [2.0]]), "edge_features has shape"),
-        (([[1.0], [2.0]], [[0, 1]], [[np.inf]]), "edge_features must hold finite"),
+        (([[1.0], [2.0]], [[0, 1]], [[np.inf]]), "edge_features holds inf in row 0"),
         (([[1.0], [2.0]], [[0, 1]], np.zeros((1, 0))), "edge_features has no columns"),
         ((["a", "b"], []), "node_features"),
     ],

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
 
@@ -30,6 +30,16 @@ def check_places(X: Any, name: str = "X") -> None:
             X.check_format(full_check=True)
     except ValueError as error:
         raise ValueError(f"{name} is no valid sparse matrix: {error}.") from error
+
+
+def as_numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return values as float64, or say whose they are."""
+    try:
+        if np.iscomplexobj(values):
+            raise TypeError("they are complex")
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold real numbers: {str(error).rstrip('.')}.") from None
 
 
 def as_features(X: Any, name: str = "X") -> Any:
@@ -80,12 +90,12 @@ def first_not_finite(X: Any) -> tuple[int, float] | None:
     return row, float(values.flat[bad])
 
 
-def check_scale(X: Any) -> None:
+def check_scale(X: Any, name: str = "X") -> None:
     """Refuse features so large that the products of two of them would overflow."""
     largest = _largest(X)
     if largest > _LARGEST_FEATURE:
         raise ValueError(
-            f"X holds values up to {largest:.3g}, whose products leave double precision: scale the features."
+            f"{name} holds values up to {largest:.3g}, whose products leave double precision: scale the features."
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._feature_rows import as_features, check_places, check_scale, first_not_finite
+from maxmargin._feature_rows import as_features, as_numbers, check_places, check_scale, first_not_finite
 from maxmargin.problem import FloatArray, IntArray
 
 # Nodes and edges have 32-bit numbers in the core.
@@ -25,8 +25,9 @@ class Graph:
     node_features : array or sparse matrix of shape (n_nodes, n_features)
         A row of features for each node; sparse ones stay sparse, in CSR form.
     edges : array of int of shape (n_edges, 2)
-        The two nodes of each edge, counted from 0. Where labels of an edge's ends are told apart (``edges="full"`` of
-        :class:`GraphSVM`), the first comes first. Several edges may join the same nodes; none joins a node to itself.
+        The two nodes of each edge, counted from 0. Where labels of an edge's ends are told apart (``edges="full"`` and
+        ``"associative"`` of :class:`GraphSVM`), the first comes first. Several edges may join the same nodes; none joins a node
+        to itself.
     edge_features : array of shape (n_edges, n_edge_features), optional
         A row of features for each edge; a column of ones by default.
     node_weights : array of shape (n_nodes,), optional
@@ -109,7 +110,7 @@ class Graph:
             raise ValueError(f"pair_features has {len(pair_features)} arrays but there are {graph.n_edges} edges.")
         blocks = []
         for e, part in enumerate(pair_features):
-            values = np.asarray(part, dtype=np.float64)
+            values = as_numbers(part, f"pair_features[{e}]")
             expected = tuple(int(counts[node]) for node in graph.edges[e])
             if values.ndim != 3 or values.shape[:2] != expected:
                 raise ValueError(
@@ -177,7 +178,12 @@ class Graph:
         types = np.repeat(np.arange(len(pairs)), [a.size for a, _ in pairs]) if by_direction else None
         rows = values.reshape(height * width, -1)
         of_edges = None if edge_features is None else edge_features(rows[edges[:, 0]], rows[edges[:, 1]])
-        weights = None if node_weights is None else np.asarray(node_weights).ravel()
+        weights = None if node_weights is None else as_numbers(node_weights, "node_weights")
+        if weights is not None and weights.shape != (height, width):
+            raise ValueError(
+                f"node_weights has shape {weights.shape}; expected {height} × {width}, one for each place."
+            )
+        weights = None if weights is None else weights.ravel()
         return cls(rows, edges, of_edges, node_weights=weights, edge_types=types)
 
     @property
@@ -345,7 +351,7 @@ def _checked_features(given: Any, name: str) -> Any:
     found = first_not_finite(rows)
     if found is not None:
         raise ValueError(f"{name} holds {found[1]} in row {found[0]}: features must be finite.")
-    check_scale(rows)
+    check_scale(rows, name)
     return rows
 
 
@@ -371,16 +377,17 @@ def _checked_edge_features(given: ArrayLike, n_rows: int, name: str) -> FloatArr
     check_places(given, name)
     is_sparse: bool = sp.issparse(given)
     matrix: Any = given
-    rows = np.asarray(matrix.toarray() if is_sparse else matrix, dtype=np.float64)
+    rows = as_numbers(matrix.toarray() if is_sparse else matrix, name)
     if rows.ndim == 1:
         rows = rows[:, None]
     if rows.ndim != 2 or len(rows) != n_rows:
         raise ValueError(f"{name} has shape {rows.shape}; expected {n_rows} rows, one for each edge.")
     if n_rows and rows.shape[1] == 0:
         raise ValueError(f"{name} has no columns: leave it out for edges that all count the same.")
-    if not np.all(np.isfinite(rows)):
-        raise ValueError(f"{name} must hold finite numbers.")
-    check_scale(rows)
+    found = first_not_finite(rows)
+    if found is not None:
+        raise ValueError(f"{name} holds {found[1]} in row {found[0]}: features must be finite.")
+    check_scale(rows, name)
     return _frozen(rows)
 
 
@@ -394,7 +401,7 @@ def _frozen(values: NDArray[Any]) -> NDArray[Any]:
 def _checked_weights(given: ArrayLike | None, n_nodes: int) -> FloatArray | None:
     if given is None:
         return None
-    weights = np.asarray(given, dtype=np.float64)
+    weights = as_numbers(given, "node_weights")
     if weights.shape != (n_nodes,):
         raise ValueError(f"node_weights has shape {weights.shape}; expected {n_nodes} finite numbers ≥ 0.")
     is_bad = ~(np.isfinite(weights) & (weights >= 0.0))

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin._feature_rows import as_numbers
 from maxmargin._parameters import check_how_many, is_integer
-from maxmargin.models._linear import as_numbers, check_sample_weight
+from maxmargin.models._linear import check_sample_weight
 from maxmargin.problem import FloatArray, IntArray
 from maxmargin.python_problem import PythonProblem, as_sparse, checked_loss
 

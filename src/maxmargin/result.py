@@ -69,7 +69,8 @@ class Certificate:
         return self.gap / self.primal if self.primal else 0.0
 
     def __str__(self) -> str:
-        bounds = "no objective, " if self.primal is None else f"primal {self.primal:.8g}, "
+        unknown = "no objective, " if self.exact else "primal not known, "
+        bounds = unknown if self.primal is None else f"primal {self.primal:.8g}, "
         if self.dual is None:
             bounds += "no dual"
         elif self.gap is None:

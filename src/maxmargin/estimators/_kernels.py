@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import effective_n_jobs, is_number
 from maxmargin.kernels import Expansion, Kernel, LowRank
+from maxmargin.kernels.low_rank import BASES
 from maxmargin.result import Certificate
 
 
@@ -57,7 +58,11 @@ class KernelEstimator(ABC):
         if reduced is not expansion:
             self._replace_expansion(reduced)
             self.certificate_ = replace(
-                self.certificate_, primal=None, message=f"reduced to {reduced.size} of {expansion.size} basis points"
+                self.certificate_,
+                primal=None,
+                exact=False,
+                converged=False,
+                message=f"reduced to {reduced.size} of {expansion.size} basis points",
             )
         return self
 
@@ -74,6 +79,8 @@ def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | N
     """
     if not is_number(estimator.kernel_cache) or estimator.kernel_cache < 0:
         raise ValueError(f"kernel_cache must be a number of megabytes ≥ 0, found {estimator.kernel_cache!r}.")
+    if estimator.basis not in BASES:
+        raise ValueError(f"basis must be one of {', '.join(map(repr, BASES))}, found {estimator.basis!r}.")
     if isinstance(estimator.kernel, Kernel):
         kernel = replace(estimator.kernel, constant=constant)
     else:

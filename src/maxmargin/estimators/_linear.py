@@ -356,7 +356,7 @@ class LinearClassifier(ClassifierMixin, KernelEstimator, MaxMarginEstimator):  #
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise = getattr(self.kernel, "name", self.kernel) == "precomputed"
         return tags
 
 

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._feature_rows import as_numbers
 from maxmargin.estimators._base import is_sparse, shortened
 from maxmargin.estimators._vocabulary import Vocabulary, is_feature_tokens
 from maxmargin.models import Sequences
-from maxmargin.models._linear import as_numbers
 from maxmargin.problem import FloatArray
 
 _EXPECTED = (

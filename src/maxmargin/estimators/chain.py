@@ -62,8 +62,9 @@ class ChainSVM(FittedChain):
     forbidden : iterable of (from, to), default None
         Pairs of labels that never follow each other, in training or prediction. Labels that ``y`` does not contain are
         ignored, with a warning.
-    kernel : {"linear", "poly", "rbf", "sigmoid"} or callable, default "linear"
-        What the scores of tokens are made of; see :class:`maxmargin.Kernel`. Transitions have plain weights.
+    kernel : {"linear", "poly", "rbf", "sigmoid"}, callable or Kernel, default "linear"
+        What the scores of tokens are made of; see :class:`maxmargin.Kernel`, one of which has γ, degree, coef0 and cache of its
+        own. Transitions have plain weights.
     gamma : {"scale", "auto"} or float, default "scale"
         γ of "rbf", "poly" and "sigmoid".
     degree : int, default 3

@@ -88,7 +88,8 @@ class GraphSVM(MaxMarginEstimator):
     coef_ : ndarray of shape (n_labels, n_features)
         w; one row with candidates.
     edge_coef_ : ndarray of shape (n_edge_types, n_edge_features, n_columns)
-        v, by type of edge, feature and column of label pairs.
+        v, by type of edge, feature and column of label pairs: one for "potts"; the pairs (a, b) one a after the other for
+        "associative" and "full"; those of them with a ≤ b for "symmetric".
     classes_ : ndarray of shape (n_labels,) or None
         The labels, sorted where they can be; None with candidates.
     n_features_in_ : int
@@ -120,8 +121,6 @@ class GraphSVM(MaxMarginEstimator):
     True
     """
 
-    coef_: FloatArray
-    edge_coef_: FloatArray
     classes_: NDArray[Any] | None
     n_features_in_: int
     _model: Pairwise
@@ -309,8 +308,21 @@ class GraphSVM(MaxMarginEstimator):
         )
         fitted.n_features, fitted.n_edge_features = n_features, model.n_edge_features
         self._model, self._w, self.classes_, self.n_features_in_ = fitted, w, classes, n_features
-        blocks = fitted.blocks(w)
-        self.coef_, self.edge_coef_ = blocks["coef"], blocks["edge_coef"]
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Weights of node features, labels × features."""
+        return self._block("coef")
+
+    @property
+    def edge_coef_(self) -> FloatArray:
+        """Weights of edge features, types × features × columns."""
+        return self._block("edge_coef")
+
+    def _block(self, name: str) -> FloatArray:
+        if "_w" not in vars(self):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}_': call fit first.")
+        return self._model.blocks(self._w)[name]
 
     @overload
     def predict(self, X: Any, return_gaps: Literal[False] = False) -> list[NDArray[Any]]: ...

@@ -49,9 +49,9 @@ class MulticlassSVM(LinearClassifier):
         The value in that column; a large one regularises the intercepts less.
     class_weight : dict, "balanced" or None, default None
         Multiplies the sample weights of each class. "balanced" gives all classes the same total weight.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default "linear"
-        What scores are made of; see :class:`maxmargin.Kernel`. With "precomputed", X holds the kernel of its rows with those of
-        training.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"}, callable or Kernel, default "linear"
+        What scores are made of; see :class:`maxmargin.Kernel`, one of which has γ, degree, coef0 and cache of its own. With
+        "precomputed", X holds the kernel of its rows with those of training.
     gamma : {"scale", "auto"} or float, default "scale"
         γ of "rbf", "poly" and "sigmoid".
     degree : int, default 3

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin._feature_rows import as_features, check_values, core_features, fits_float
+from maxmargin._feature_rows import as_features, as_numbers, check_values, core_features, fits_float
 from maxmargin._parameters import is_integer
 from maxmargin.kernel_problem import KernelProblem, row_numbers
 from maxmargin.kernels.expansion import Expansion
@@ -245,14 +245,6 @@ class LinearModel(ABC):
                 ) from None
             chosen.append(numbers[name][mask])
         return np.sort(np.concatenate(chosen)).astype(np.int64)
-
-
-def as_numbers(values: ArrayLike, name: str) -> FloatArray:
-    """Return values as float64, or say whose they are."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers: {str(error).rstrip('.')}.") from None
 
 
 def check_n_labels(n_labels: Any) -> int:

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
+from maxmargin._feature_rows import as_numbers
 from maxmargin._parameters import check_how_many
 from maxmargin.kernels.expansion import Expansion
-from maxmargin.models._linear import LinearModel, as_numbers
+from maxmargin.models._linear import LinearModel
 from maxmargin.problem import FloatArray, IntArray
 
 # More outputs of one input than any memory holds.

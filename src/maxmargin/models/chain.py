@@ -9,14 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
+from maxmargin._feature_rows import as_numbers
 from maxmargin._parameters import check_bool
 from maxmargin.kernels import Expansion, Kernel, LowRank
-from maxmargin.models._linear import (
-    as_numbers,
-    check_cost_matrix,
-    check_n_labels,
-    label_numbers,
-)
+from maxmargin.models._linear import check_cost_matrix, check_n_labels, label_numbers
 from maxmargin.models._sequences import Sequences
 from maxmargin.models._several import PlaceModel
 from maxmargin.problem import FloatArray, IntArray, LinearProblem
