@@ -45,6 +45,20 @@ def random_coefficients(rng, n_points, n_labels, n_chosen):
     return Coefficients.of(entries, matrix.ravel()[entries], n_labels), matrix
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_rows_of_many_empty_columns_are_those_of_the_others(name):
+    kernel, expected = KERNELS[name]
+    rng = np.random.default_rng(5)
+    A, B = (sp.random_array((n, 2_000_000), density=1e-5, format="csr", rng=rng) for n in (29, 12))
+    # Some columns are those of one matrix only, one is that of both, and one row is empty.
+    A = sp.vstack([sp.hstack([A, np.full((29, 1), 2.0)]), sp.csr_array((1, 2_000_001))]).tocsr()
+    B = sp.hstack([B, np.full((12, 1), -1.0)]).tocsr()
+    used = np.union1d(A.indices, B.indices)
+    assert len(used) < 2000
+    np.testing.assert_allclose(kernel(A, B), expected(A[:, used].toarray(), B[:, used].toarray()), atol=1e-12)
+    np.testing.assert_allclose(kernel(A, A), expected(A[:, used].toarray(), A[:, used].toarray()), atol=1e-12)
+
+
 @pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("name", KERNELS)
 def test_matrices_are_those_of_scikit_learn(name, is_sparse):

@@ -86,6 +86,7 @@ class NativeProduct:
         if parts is not None:
             rows = parts.rest
         codes, distances2 = (None, None) if parts is None else (parts.codes, parts.distances2)
+        rows, points = _without_empty_columns(rows, points)
         is_sparse: bool = sp.issparse(rows)
         # Distances do not change when all points move: near their centre they keep most digits.
         centre = None if is_sparse or kernel.name != "rbf" else centre_of(rows if points is None else points)
@@ -144,6 +145,21 @@ class NativeProduct:
         assert self._order is None, "rows of a matrix are in their own order"
         values: Any = self.core.matrix(points, first, end, n_jobs)
         return values if self._constant == 0.0 else values + values.dtype.type(self._constant)
+
+
+def _without_empty_columns(rows: Any, points: Any) -> tuple[Any, Any]:
+    """Return sparse rows and points with the columns that one of them has an entry in: hashed features have millions without."""
+    matrices = [rows] if points is None else [rows, points]
+    if not all(bool(sp.issparse(matrix)) for matrix in matrices) or rows.shape[1] <= sum(
+        matrix.nnz for matrix in matrices
+    ):
+        return rows, points
+    used = np.unique(np.concatenate([matrix.indices for matrix in matrices]))
+    compact = [
+        sp.csr_array((matrix.data, np.searchsorted(used, matrix.indices), matrix.indptr), (matrix.shape[0], len(used)))
+        for matrix in matrices
+    ]
+    return compact[0], None if points is None else compact[1]
 
 
 class PythonProduct:
