@@ -74,7 +74,7 @@ class KernelScores(Problem):
         self._product: Product | None = None
         self._must_be_double = False
         _check_symmetric(kernel, X)
-        self._largest_diagonal = float(np.max(_some_diagonal(kernel, X), initial=0.0))
+        self._largest_square = float(np.max(_some_diagonal(kernel, X), initial=0.0))
 
     def prepare(self, C: float, tol: float) -> None:
         """Choose the precision of kernel values by what is asked for."""
@@ -152,6 +152,11 @@ class KernelScores(Problem):
     def n_kernel_rows(self) -> int:
         """How many rows and columns the kernel matrix has."""
         return int(self._X.shape[0])
+
+    @property
+    def largest_square(self) -> float:
+        """The largest k(x, x), by a sample."""
+        return self._largest_square
 
     def leading(self) -> Leading:
         """Return what the rows have along the direction of the kernel's space that they share most, by a sample of them."""
@@ -260,7 +265,7 @@ class KernelScores(Problem):
     def check_square(self, square: float, coefficient_square: float) -> None:
         """Refuse ‖g‖² < 0 of a sum with these squares of coefficients: no kernel gives it."""
         # What the square would be if the kernel were diagonal is a scale for rounding errors.
-        scale = coefficient_square * max(self._largest_diagonal, 1e-300)
+        scale = coefficient_square * max(self._largest_square, 1e-300)
         if square < -_NEGATIVE_SHARE * scale:
             raise ValueError(
                 "the kernel is not positive semi-definite on these data: the square of a sum of features came out negative "

@@ -170,6 +170,11 @@ class Problem(ABC):
         return 0
 
     @property
+    def largest_square(self) -> float:
+        """The largest k(x, x), by a sample; where there is a kernel."""
+        return 0.0
+
+    @property
     def all_ids(self) -> IntArray:
         """The numbers of all examples."""
         if self._all_ids is None:

@@ -31,6 +31,8 @@ _FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES = 64, 1000, 200
 # square does not tell; nearly all squares along one direction (a large constant) does.
 _STEEP, _UNSCALED = 20.0, 0.8
 _MOSTLY_SHARED = 0.95
+# With C times k(x, x) above this, rows with a kernel move each other too far, one by one.
+_LARGE = 50.0
 _SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
 # Exact training takes about so many values for each pair of rows; a value takes about so long. By these guesses, and not by a
 # clock, so that the choice repeats, training of more than so many seconds is left to samples.
@@ -98,7 +100,7 @@ def choose_by_problem(
         if _is_steep(problem, C):
             return _with_defaults(Choice("one-slack", _SHARED, {}))
     if not problem.has_vectors:
-        return _with_kernel(choice, problem, loss)
+        return _with_kernel(choice, problem, loss, C)
     if problem.starts_processes and problem.n_jobs > 1:
         # A model in Python: processes would be started for the probe, outside of what Ctrl-C ends in good order.
         return choice
@@ -176,7 +178,7 @@ def _with_samples(problem: Problem, max_time: float | None) -> Choice | None:
     return Choice("sampled-cuts", reason, {})
 
 
-def _with_kernel(choice: Choice, problem: Problem, loss: str) -> Choice:
+def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choice:
     """Return block-dual where the columns of the kernel matrix that it comes back to fit in memory, else cuts, which need few."""
     share = problem.kept_columns
     if loss == "hinge" and not choice.options:
@@ -185,6 +187,9 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str) -> Choice:
             return _with_defaults(Choice("one-slack", reason, {}))
         if problem.leading().share > _MOSTLY_SHARED:
             return _with_defaults(Choice("one-slack", _SHARED, {}))
+        if C * problem.largest_square > _LARGE:
+            reason = f"C times k(x, x) is {C * problem.largest_square:.0f}: cuts take fewer steps than rows one by one"
+            return _with_defaults(Choice("one-slack", reason, {}))
     return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
 
 
