@@ -28,7 +28,7 @@ become positive. A whole pass follows when the gap that they would leave is smal
 
 Where the gap hardly falls, because many examples pull at few weights, all planes with α > 0 are moved together by conjugate
 gradients. Under the squared hinge, whose α have no upper bound, w overshoots there as long as few planes are known: a run that
-begins so begins anew at a far smaller C, and comes up from it in steps.
+begins so solves the problem for a far smaller C first, and comes up from it in steps.
 
 Searches and visits read a float32 copy of w until the gap is small, and primals of records before that are of its scores. What
 ends training, and every dual, is computed in double precision, at weights that are summed anew from the planes or, for the
@@ -38,7 +38,7 @@ primal, at the mean named above.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -83,8 +83,9 @@ _USUAL_FALL = 0.3
 # What the first gap of a resumed run is at least of that of the run before it, at a C about twice as large.
 _USUAL_GROWTH = 1.5
 # With few weights, a run of the squared hinge whose first gap is more than this share of the primal begins anew at a C so many
-# times smaller, which grows again in so many steps.
+# times smaller, which grows again in so many steps once the problem is solved there: to this relative gap, or for so many rounds.
 _FAR_OFF, _APPROACH_FROM, _APPROACH_STEPS = 0.7, 1000.0, 9
+_APPROACH_TOL, _MOST_ROUNDS = 1e-3, 30
 # The pace at which the gap falls is taken over so many iterations.
 _WATCHED = 5
 # To move all planes together is expected to take so many times its first steps, or as many faces, each with a step per weight.
@@ -142,21 +143,30 @@ class BlockDual(Solver):
             blocks.first_passes(_FIRST_PASSES)
         if blocks.can_overshoot:
             yield blocks.evaluate(precise=self.precise)
-            if blocks.is_far_off:
+            if not blocks.is_within(_FAR_OFF):
                 yield blocks.evaluate_zero()
-                self._blocks = blocks = self._approach(task)
+                self._blocks = blocks = yield from self._approach(task, planes)
                 yield blocks.evaluate(precise=self.precise)
             blocks.advance(precise=self.precise)
         yield from self._rounds(blocks)
 
-    def _approach(self, task: Task) -> _Blocks:
-        """Return blocks that were begun at a small C, where few planes do little harm, and came up from it with those found."""
+    def _approach(self, task: Task, planes: Any) -> Generator[Iterate, None, _Blocks]:
+        """Solve for a small C, where few planes do little harm, and return blocks that came up from it with those found."""
         ratios = np.geomspace(1.0 / _APPROACH_FROM, 1.0, _APPROACH_STEPS + 1)
-        blocks = _Blocks(replace(task, C=task.C * ratios[0]), self.option, crawls=False)
+        blocks = _Blocks(replace(task, C=task.C * ratios[0], tol=_APPROACH_TOL), self.option, crawls=False)
+        if planes is not None:
+            blocks.start_from(planes)
         blocks.first_passes(_FIRST_PASSES)
+        for _ in range(_MOST_ROUNDS):
+            blocks.evaluate(precise=False)
+            yield blocks.step()
+            if blocks.is_within(_APPROACH_TOL):
+                break
+            blocks.advance(precise=False)
         for ratio in ratios[1:]:
             blocks.continue_with(replace(task, C=task.C * ratio))
             blocks.first_passes(_FIRST_PASSES)
+            yield blocks.step()
         return blocks
 
     def resume(self, task: Task) -> Iterator[Iterate]:
@@ -287,10 +297,13 @@ class _Blocks(Blocks):
         """Whether many examples may pull few weights much too far."""
         return self.squared and not self.searches_are_dear and FaceAscent.can_help(self._problem)
 
-    @property
-    def is_far_off(self) -> bool:
-        """Whether the last evaluation left nearly all of the primal open."""
-        return self._relative_gaps[1] > _FAR_OFF
+    def is_within(self, share: float) -> bool:
+        """Return whether the last evaluation left no more than this share of the primal open."""
+        return self._relative_gaps[1] <= share
+
+    def step(self) -> Iterate:
+        """Return what a round at a smaller C tells of the C that was asked for: no more than that the optimum is not below 0."""
+        return Iterate(dual=0.0, details=self._details())
 
     @property
     def is_near_end(self) -> bool:
