@@ -188,6 +188,16 @@ def test_columns_of_a_kernel_are_broken_off(no_overtime, broken_off):
     with pytest.warns(ConvergenceWarning, match=r"max_time=0.2 s was reached"):
         svm.fit(X, y)
     assert broken_off == [True]
+    assert (svm.certificate_.primal, svm.certificate_.dual) == (30_000.0, 0.0)
+
+
+def test_what_is_made_of_the_data_counts_as_time(no_overtime):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5_000, 10))
+    low_rank = {"kernel_approximation": "low-rank", "n_components": 300, "basis": "pivoted"}
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0.01 s was reached"):
+        svm = mm.BinarySVM(kernel="rbf", gamma=0.3, max_time=0.01, tol=1e-6, **low_rank).fit(X, X[:, 0] * X[:, 1] > 0)
+    assert len(svm.history_) <= 1
 
 
 def long_work():

@@ -201,12 +201,12 @@ def solutions_at(
             "each C."
         )
     _check_planes(planes, chosen.name)
+    # What is made of the data, such as low-rank features, and the choice of a solver count as time of the first C.
+    begun = time.perf_counter()
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
     try:
         tolerance = min(tol, chosen.option.get("epsilon") or tol)
         problem.prepare(max(Cs), tolerance)
-        # What the choice of a solver takes counts as time of the first C.
-        begun = time.perf_counter()
         settle = functools.partial(
             settle_solver,
             *(solver, chosen, problem, loss, rescaling, model.abilities, solver_options),

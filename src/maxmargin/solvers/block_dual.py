@@ -128,6 +128,9 @@ class BlockDual(Solver):
             if planes is not None:
                 blocks_of_rows.start_from(planes)
             else:
+                if not task.problem.has_vectors:
+                    # A first sweep takes a column of the kernel matrix for every row: there may be no time for it.
+                    yield blocks_of_rows.evaluate_zero()
                 blocks_of_rows.sweep(precise=self.precise)
             yield from self._row_rounds(blocks_of_rows)
             planes = self.planes()
