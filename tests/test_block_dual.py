@@ -1,7 +1,10 @@
 """What block-dual does beyond the blocks: the mean of w over sweeps, searches of several visits at once, gradients for all."""
 
+import time
+
 import numpy as np
 import pytest
+import small_model
 from sklearn.exceptions import ConvergenceWarning
 from tagging_problem import tagging_problem
 
@@ -129,6 +132,23 @@ def test_examples_that_are_satisfied_are_searched_less_often(loss, precision):
         weights = problem.zero_weights()
         weights.exact[:] = some.w
         assert some.certificate.primal == pytest.approx(problem.primal(weights, 10.0, squared=False), rel=1e-9)
+
+
+def test_auto_skips_satisfied_examples_where_searches_are_slow():
+    class Slow(small_model.Classes):
+        def loss_augmented_argmax(self, x, y, w):
+            time.sleep(0.01)
+            return super().loss_augmented_argmax(x, y, w)
+
+    X, Y = small_model.data(30)
+    chosen = mm.train(Slow(), X, Y, tol=0.1)
+    assert chosen.solver == "block-dual"
+    assert "clearly satisfied are searched less often" in chosen.history[0]["reason"]
+    assert chosen.history[0]["oracle_seconds"] > 5e-3
+    same = mm.train(Slow(), X, Y, tol=0.1, solver="block-dual", solver_options={"skip_satisfied": True})
+    np.testing.assert_array_equal(chosen.w, same.w)
+    quick = mm.train(small_model.Classes(), X, Y, tol=0.1)
+    assert "less often" not in quick.history[0]["reason"]
 
 
 def test_nothing_is_skipped_where_hardly_an_example_is_satisfied():

@@ -104,13 +104,14 @@ class BlockDual(Solver):
             10,
             lambda v: is_integer(v, 1),
             "an integer ≥ 1",
-            "planes kept for each block; those with α > 0 stay even if they are more",
+            "planes kept for each block; those with α > 0 stay even if they are more. Single rows need none.",
         ),
         "skip_satisfied": Option(
             False,
             lambda v: isinstance(v, bool),
             "True or False",
-            "whether some passes ask the oracle only for examples that are not clearly satisfied; for searches that take long",
+            "whether some passes ask the oracle only for examples that are not clearly satisfied; for searches that take long, "
+            "not for single rows, whose search is their visit",
         ),
         "sweeps": Option(
             None,
