@@ -35,9 +35,10 @@ def check_places(X: Any, name: str = "X") -> None:
 def as_numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """Return values as float64, or say whose they are."""
     try:
-        if np.iscomplexobj(values):
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
             raise TypeError("they are complex")
-        return np.asarray(values, dtype=np.float64)
+        return array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold real numbers: {str(error).rstrip('.')}.") from None
 

@@ -162,15 +162,16 @@ class BlockDual(Solver):
             blocks.start_from(planes)
         blocks.first_passes(_FIRST_PASSES)
         for _ in range(_MOST_ROUNDS):
-            blocks.evaluate(precise=False)
-            yield blocks.step()
+            found = blocks.evaluate(precise=False)
+            # Bounds at a smaller C say no more of the optimum than that it is not below 0.
+            yield Iterate(dual=0.0, details=found.details)
             if blocks.is_within(_APPROACH_TOL):
                 break
             blocks.advance(precise=False)
         for ratio in ratios[1:]:
             blocks.continue_with(replace(task, C=task.C * ratio))
             blocks.first_passes(_FIRST_PASSES)
-            yield blocks.step()
+            yield Iterate(dual=0.0, details=blocks.details())
         return blocks
 
     def resume(self, task: Task) -> Iterator[Iterate]:
@@ -305,10 +306,6 @@ class _Blocks(Blocks):
         """Return whether the last evaluation left no more than this share of the primal open."""
         return self._relative_gaps[1] <= share
 
-    def step(self) -> Iterate:
-        """Return what a round at a smaller C tells of the C that was asked for: no more than that the optimum is not below 0."""
-        return Iterate(dual=0.0, details=self._details())
-
     @property
     def is_near_end(self) -> bool:
         """Whether the gap is within tol if it falls as much as the last time, or by ``_USUAL_FALL`` at the first."""
@@ -334,13 +331,13 @@ class _Blocks(Blocks):
         self._relative_gaps, self._last_dual = (before, now), dual
         if before == np.inf:
             self._first_gap = now
-        return Iterate(w, primal, precise, dual, details=self._details())
+        return Iterate(w, primal, precise, dual, details=self.details())
 
     def evaluate_zero(self) -> Iterate:
         """Return what weights of 0 are worth: no run that overshot is to end with less."""
         zero = self._problem.zero_weights()
         primal = self._problem.primal(zero, self.task.C, squared=self.squared)
-        return Iterate(zero, primal, True, 0.0, details=self._details())
+        return Iterate(zero, primal, True, 0.0, details=self.details())
 
     @property
     def unsatisfied_share(self) -> float:
@@ -355,7 +352,7 @@ class _Blocks(Blocks):
         self.seems_done = guess - dual <= self.task.tol * guess
         self._gaps.append(guess - dual)
         self._relative_gaps = self._relative_gaps[1], (guess - dual) / guess if guess > 0.0 else 0.0
-        return Iterate(self._shown, None, precise, dual, details=self._details())
+        return Iterate(self._shown, None, precise, dual, details=self.details())
 
     def _unsatisfied(self) -> IntArray:
         is_unsatisfied = self._slacks > 0.0
@@ -370,7 +367,8 @@ class _Blocks(Blocks):
             self._slacks = np.zeros(self._problem.n_examples)
             self._slacks[ids] = self.values(self._found, ids, self._shown, precise=precise)
 
-    def _details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
+        """Return what a record says of the work since the last one."""
         details = {
             "planes": self.sets.n_planes,
             "blocks": self.sets.n_blocks,
