@@ -111,6 +111,9 @@ def test_what_cannot_be_saved_says_so(tmp_path):
         mm.ChainSVM().save(path, planes=True)
     with pytest.raises(ValueError, match="there are no planes to save: they are kept by fit under warm_start=True"):
         mm.ChainSVM(tol=0.1).fit(X, Y).save(path, planes=True)
+    online = mm.ChainSVM(solver="perceptron", warm_start=True).fit(X, Y)
+    with pytest.raises(ValueError, match="there are no planes to save: the last fit left none; pickles and online"):
+        online.save(path, planes=True)
     with pytest.raises(ValueError, match="planes of solver 'one-slack' cannot be saved; those of 'block-dual'"):
         mm.ChainSVM(tol=0.1, solver="one-slack", warm_start=True).fit(X, Y).save(path, planes=True)
     structural = mm.StructuralSVM(Classes(), solver="block-dual", warm_start=True).fit(*data(20))

@@ -70,7 +70,7 @@ class Planes:
         if not isinstance(self.content, _core.PlaneBatch):
             raise ValueError(
                 f"planes of solver '{self.origin['solver']}' cannot be saved; those of 'block-dual', 'n-slack', 'sdm', 'dcd', "
-                "'dcd-light' and 'cpd' can."
+                "'dcd-light' and 'cpd' can: name one of them as solver."
             )
         name = kind.__name__
         if _BUILT_IN.get(name) is not kind or function is not None:

@@ -154,6 +154,11 @@ class KernelScores(Problem):
         return int(self._X.shape[0])
 
     @property
+    def has_signs(self) -> bool:
+        """Whether an output is one of two signs."""
+        return self.stride == 1
+
+    @property
     def largest_square(self) -> float:
         """The largest k(x, x), by a sample."""
         return self._largest_square

@@ -170,6 +170,11 @@ class Problem(ABC):
         return 0
 
     @property
+    def has_signs(self) -> bool:
+        """Whether an output is one of two signs; where there is a kernel."""
+        return False
+
+    @property
     def largest_square(self) -> float:
         """The largest k(x, x), by a sample; where there is a kernel."""
         return 0.0

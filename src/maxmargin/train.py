@@ -212,6 +212,7 @@ def solutions_at(
             *(solver, chosen, problem, loss, rescaling, model.abilities, solver_options),
             C=max(Cs),
             max_time=max_time,
+            seconds_left=None if max_time is None else max(0.0, begun + max_time - time.perf_counter()),
             needs_planes=keep_planes or planes is not None or len(Cs) > 1,
         )
         found_planes = None if planes is None else planes.origin.get("solver")

@@ -141,7 +141,8 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         planes : bool, default False
             Whether the file also holds the planes of an estimator with ``warm_start=True``, which may be many times larger than
             the weights: the next ``fit`` of the loaded estimator, on the same data or on more, then starts from them. There are
-            such planes of built-in models under the solvers that keep working sets, ``"block-dual"`` among them.
+            such planes of built-in models under the solvers that keep working sets, ``"block-dual"`` among them; ``"auto"`` may
+            choose another one, so name the solver.
 
         Examples
         --------
@@ -163,9 +164,8 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _planes_state(self) -> dict[str, Any]:
         check_is_fitted(self)
         if self._warm is None:
-            raise ValueError(
-                "there are no planes to save: they are kept by fit under warm_start=True, and not by pickles."
-            )
+            reason = "the last fit left none" if self.warm_start else "they are kept by fit under warm_start=True"
+            raise ValueError(f"there are no planes to save: {reason}; pickles and online solvers keep none either.")
         return self._warm.state()
 
     def _check_parameters(self, abilities: frozenset[str]) -> Solver:

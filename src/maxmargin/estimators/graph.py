@@ -212,8 +212,8 @@ class GraphSVM(MaxMarginEstimator):
         """Learn from one pass over some more graphs; there is such a method with solver 'perceptron', 'mira' or 'sgd' only.
 
         The graphs are visited in their order. The first call, also after ``fit``, begins with weights of 0 and fixes the numbers
-        of features and of types of edges. ``certificate_`` has no primal, for which all graphs would have to be known,
-        ``history_`` is empty and ``n_iter_`` counts the calls.
+        of features of nodes and edges and of types of edges. ``certificate_`` has no primal, for which all graphs would have to
+        be known, ``history_`` is empty and ``n_iter_`` counts the calls.
 
         Parameters
         ----------

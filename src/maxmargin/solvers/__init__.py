@@ -115,6 +115,7 @@ def settle_solver(
     *,
     C: float,
     max_time: float | None = None,
+    seconds_left: float | None = None,
     needs_planes: bool = False,
     found_planes: str | None = None,
 ) -> tuple[Solver, Record]:
@@ -129,7 +130,8 @@ def settle_solver(
     if choice is None:
         by_options = choose_by_options(SOLVERS, loss, options, abilities)
         can_sample = not options and not needs_planes and rescaling in SOLVERS["sampled-cuts"].rescalings
-        choice = choose_by_problem(by_options, problem, loss, C, can_sample=can_sample, max_time=max_time)
+        limits = {"max_time": max_time, "seconds_left": seconds_left}
+        choice = choose_by_problem(by_options, problem, loss, C, can_sample=can_sample, **limits)
     settled = SOLVERS[choice.solver](choice.options)
     return settled, choice.record()
 

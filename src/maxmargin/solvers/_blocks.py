@@ -71,8 +71,9 @@ class FaceAscent:
         """Return whether there are few weights."""
         return problem.has_vectors and problem.n_weights <= _FEW_WEIGHTS
 
-    def restart(self) -> None:
-        """Begin with few steps again."""
+    def restart(self, task: Task | None = None) -> None:
+        """Begin with few steps again, for another task if one is given."""
+        self._task = task or self._task
         self.n_steps = _FIRST_STEPS
 
     def read(self) -> int:

@@ -135,12 +135,6 @@ class RowBlocks:
         self._blocks.activate(self._tolerance)
         return Iterate(w, primal, precise, self._dual, details=self._details())
 
-    def evaluate_zero(self) -> Iterate:
-        """Return what weights of 0 are worth, before anything else is known."""
-        zero, squared = self._problem.zero_weights(), self._task.loss == "squared_hinge"
-        primal = self._problem.primal(zero, self._task.C, squared=squared)
-        return Iterate(zero, primal, True, 0.0, details=self._details())
-
     def _details(self) -> dict[str, Any]:
         before, self._n_planes = self._n_planes, self._blocks.n_planes
         details = {

@@ -31,8 +31,8 @@ _FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES = 64, 1000, 200
 # square does not tell; nearly all squares along one direction (a large constant) does.
 _STEEP, _UNSCALED = 20.0, 0.8
 _MOSTLY_SHARED = 0.95
-# With C times k(x, x) above this, rows with a kernel move each other too far, one by one.
-_LARGE = 50.0
+# With C times k(x, x) above this, rows of two classes that overlap move each other too far with a kernel, one by one.
+_LARGE = 500.0
 _SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
 # Exact training takes about so many values for each pair of rows; a value takes about so long. By these guesses, and not by a
 # clock, so that the choice repeats, training of more than so many seconds is left to samples.
@@ -81,6 +81,7 @@ def choose_by_problem(
     *,
     can_sample: bool = False,
     max_time: float | None = None,
+    seconds_left: float | None = None,
 ) -> Choice:
     """Return the choice for this problem: cuts where it is small, or where the planes of all examples would not fit in memory.
 
@@ -105,7 +106,7 @@ def choose_by_problem(
         # A model in Python: processes would be started for the probe, outside of what Ctrl-C ends in good order.
         return choice
     try:
-        with _core.Deadline(max_time):
+        with _core.Deadline(seconds_left):
             seconds, n_terms = _probe(problem, ids)
     except _core.OutOfTime:
         return choice
@@ -187,8 +188,8 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
             return _with_defaults(Choice("one-slack", reason, {}))
         if problem.leading().share > _MOSTLY_SHARED:
             return _with_defaults(Choice("one-slack", _SHARED, {}))
-        if C * problem.largest_square > _LARGE:
-            reason = f"C times k(x, x) is {C * problem.largest_square:.0f}: cuts take fewer steps than rows one by one"
+        if problem.has_signs and C * problem.largest_square > _LARGE:
+            reason = f"C times k(x, x) is {C * problem.largest_square:.0f}: rows one by one may push back and forth"
             return _with_defaults(Choice("one-slack", reason, {}))
     return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
 

@@ -28,7 +28,7 @@ become positive. A whole pass follows when the gap that they would leave is smal
 
 Where the gap hardly falls, because many examples pull at few weights, all planes with α > 0 are moved together by conjugate
 gradients. Under the squared hinge, whose α have no upper bound, w overshoots there as long as few planes are known: a run that
-begins so solves the problem for a far smaller C first, and comes up from it in steps.
+begins so solves the problem for a far smaller C first, and comes up from it in steps: all that is one iteration.
 
 Searches and visits read a float32 copy of w until the gap is small, and primals of records before that are of its scores. What
 ends training, and every dual, is computed in double precision, at weights that are summed anew from the planes or, for the
@@ -38,7 +38,7 @@ primal, at the mean named above.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -129,9 +129,6 @@ class BlockDual(Solver):
             if planes is not None:
                 blocks_of_rows.start_from(planes)
             else:
-                if not task.problem.has_vectors:
-                    # A first sweep takes a column of the kernel matrix for every row: there may be no time for it.
-                    yield blocks_of_rows.evaluate_zero()
                 blocks_of_rows.sweep(precise=self.precise)
             yield from self._row_rounds(blocks_of_rows)
             planes = self.planes()
@@ -149,12 +146,12 @@ class BlockDual(Solver):
             yield blocks.evaluate(precise=self.precise)
             if not blocks.is_within(_FAR_OFF):
                 yield blocks.evaluate_zero()
-                self._blocks = blocks = yield from self._approach(task, planes)
+                self._blocks = blocks = self._approach(task, planes)
                 yield blocks.evaluate(precise=self.precise)
             blocks.advance(precise=self.precise)
         yield from self._rounds(blocks)
 
-    def _approach(self, task: Task, planes: Any) -> Generator[Iterate, None, _Blocks]:
+    def _approach(self, task: Task, planes: Any) -> _Blocks:
         """Solve for a small C, where few planes do little harm, and return blocks that came up from it with those found."""
         ratios = np.geomspace(1.0 / _APPROACH_FROM, 1.0, _APPROACH_STEPS + 1)
         blocks = _Blocks(replace(task, C=task.C * ratios[0], tol=_APPROACH_TOL), self.option, crawls=False)
@@ -162,16 +159,16 @@ class BlockDual(Solver):
             blocks.start_from(planes)
         blocks.first_passes(_FIRST_PASSES)
         for _ in range(_MOST_ROUNDS):
-            found = blocks.evaluate(precise=False)
-            # Bounds at a smaller C say no more of the optimum than that it is not below 0.
-            yield Iterate(dual=0.0, details=found.details)
-            if blocks.is_within(_APPROACH_TOL):
+            blocks.bounds(precise=False)
+            if blocks.is_within(_APPROACH_TOL) or task.is_over:
                 break
             blocks.advance(precise=False)
         for ratio in ratios[1:]:
-            blocks.continue_with(replace(task, C=task.C * ratio))
-            blocks.first_passes(_FIRST_PASSES)
-            yield Iterate(dual=0.0, details=blocks.details())
+            if not task.is_over:
+                blocks.continue_with(replace(task, C=task.C * ratio))
+                blocks.first_passes(_FIRST_PASSES)
+        if blocks.task.C != task.C:
+            blocks.continue_with(task)
         return blocks
 
     def resume(self, task: Task) -> Iterator[Iterate]:
@@ -280,7 +277,7 @@ class _Blocks(Blocks):
         self.total_budget = task.C * float(self.sample_weight.sum())
         self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
         self.weights.touch()
-        self._ascend_face = FaceAscent(task, self.sets)
+        self._ascend_face.restart(task)
         self._gaps.clear()
         self._relative_gaps = np.inf, np.inf
         self._gain, self._work = 0.0, 1.0
@@ -321,6 +318,11 @@ class _Blocks(Blocks):
         return self._first_gap < np.inf and _SWEPT_LEAVES * self._swept_gap <= self.task.tol * self._last_dual
 
     def evaluate(self, *, precise: bool) -> Iterate:
+        """Return the point of :meth:`bounds` with them."""
+        primal, dual = self.bounds(precise=precise)
+        return Iterate(self._shown, primal, precise, dual, details=self._details())
+
+    def bounds(self, *, precise: bool) -> tuple[float, float]:
         """Search all examples at w, or at the mean of some: exact bounds, and the planes of the next visits."""
         w = self._shown
         self._search(self._problem.all_ids, precise=precise)
@@ -331,13 +333,13 @@ class _Blocks(Blocks):
         self._relative_gaps, self._last_dual = (before, now), dual
         if before == np.inf:
             self._first_gap = now
-        return Iterate(w, primal, precise, dual, details=self.details())
+        return primal, dual
 
     def evaluate_zero(self) -> Iterate:
         """Return what weights of 0 are worth: no run that overshot is to end with less."""
         zero = self._problem.zero_weights()
         primal = self._problem.primal(zero, self.task.C, squared=self.squared)
-        return Iterate(zero, primal, True, 0.0, details=self.details())
+        return Iterate(zero, primal, True, 0.0, details=self._details())
 
     @property
     def unsatisfied_share(self) -> float:
@@ -352,7 +354,7 @@ class _Blocks(Blocks):
         self.seems_done = guess - dual <= self.task.tol * guess
         self._gaps.append(guess - dual)
         self._relative_gaps = self._relative_gaps[1], (guess - dual) / guess if guess > 0.0 else 0.0
-        return Iterate(self._shown, None, precise, dual, details=self.details())
+        return Iterate(self._shown, None, precise, dual, details=self._details())
 
     def _unsatisfied(self) -> IntArray:
         is_unsatisfied = self._slacks > 0.0
@@ -367,8 +369,7 @@ class _Blocks(Blocks):
             self._slacks = np.zeros(self._problem.n_examples)
             self._slacks[ids] = self.values(self._found, ids, self._shown, precise=precise)
 
-    def details(self) -> dict[str, Any]:
-        """Return what a record says of the work since the last one."""
+    def _details(self) -> dict[str, Any]:
         details = {
             "planes": self.sets.n_planes,
             "blocks": self.sets.n_blocks,

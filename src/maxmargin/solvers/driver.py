@@ -243,6 +243,15 @@ class _Run:
             return f"max_iter={self.max_iter} was reached"
         return _time_is_up(self.max_time) if self.task.is_over else ""
 
+    def break_off(self) -> None:
+        """End with what there is; with a kernel, whose first step may take long, at least with w = 0, which has no scores."""
+        self.best.take(self.solver.result())
+        problem, task = self.task.problem, self.task
+        if not (self.history or problem.has_vectors or self.best.is_taken):
+            zero = problem.zero_weights()
+            primal = problem.primal(zero, task.C, squared=task.loss == "squared_hinge")
+            self.best.update(Iterate(zero, primal, dual=0.0))
+
     def certify(self, ending: str) -> Certificate:
         """Return the certificate of the best point, which the last record repeats; warn where training did not converge."""
         certificate = self.best.certificate(self.task.problem, ending)
@@ -285,10 +294,10 @@ def run(
         ending = current.work(solver.resume(task) if resumes else solver.iterate(task, planes))
     except KeyboardInterrupt:
         ending = INTERRUPTED
-        current.best.take(solver.result())
+        current.break_off()
     except _core.OutOfTime:
         ending, solver.was_broken_off = _time_is_up(max_time), True
-        current.best.take(solver.result())
+        current.break_off()
     if ending != INTERRUPTED and current.best.is_distorted(solver, task):
         if not (solver.was_broken_off or task.is_over):
             raise PrecisionLost
