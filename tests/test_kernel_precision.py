@@ -111,6 +111,31 @@ def test_a_run_that_is_made_again_has_the_time_that_is_left(runs):
     assert solution.certificate.exact
 
 
+@pytest.mark.parametrize(("strategy", "n_runs"), [("constant", 1), ("linear", 2)])
+def test_rounding_counts_less_than_what_a_sample_leaves_open(strategy, n_runs, monkeypatch):
+    n_made = 0
+
+    class Counted(driver._Run):
+        def work(self, iterates):
+            nonlocal n_made
+            n_made += 1
+            return super().work(iterates)
+
+    monkeypatch.setattr(driver, "_Run", Counted)
+    # 5 in all, with 2.5 asked for and a primal of about 1,000, estimated from a fifth of the rows.
+    monkeypatch.setattr(KernelProblem, "score_error", lambda self, weights: 0.002 if self.is_single else 0.0)
+    X, y = data(2500)
+    model = mm.models.Binary(kernel=mm.Kernel("rbf", 0.5))
+    options = {"strategy": strategy, "epsilon": 1e-3, "sample_size": 200, "primal_sample": 500, "dual_bound": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        solution = mm.train(model, X, y, solver="sampled-cuts", solver_options=options, max_iter=30)
+    assert n_made == n_runs
+    if strategy == "constant":
+        low, high = solution.certificate.primal_interval
+        assert high - low > 2 * 5.0 / 0.3
+
+
 def test_without_time_for_another_run_the_certificate_says_what_is_not_exact(runs):
     X, y = data(2500)
     model = mm.models.Binary(kernel=mm.Kernel("rbf", 0.5))

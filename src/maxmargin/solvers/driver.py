@@ -123,7 +123,10 @@ class _Best:
         total = task.C_total if task.problem.sample_weight is None else task.C * float(task.problem.sample_weight.sum())
         error = task.problem.score_error(self.weights)
         asked = task.tol * self.primal if solver.stops_on_gap else solver.option["epsilon"] * task.C_total
-        return error > 0.0 and error * total > _ERROR_SHARE * max(asked, self.gap if self.dual > -np.inf else 0.0)
+        reached = self.gap if self.dual > -np.inf else 0.0
+        # Beside what a sample leaves open of the primal, rounding does not count.
+        sampled = 0.0 if self.interval is None else 0.5 * (self.interval[1] - self.interval[0])
+        return error > 0.0 and error * total > _ERROR_SHARE * max(asked, reached, sampled)
 
     def certificate(self, problem: Problem, message: str) -> Certificate:
         primal = float(self.primal) if self.has_primal and np.isfinite(self.primal) else None
