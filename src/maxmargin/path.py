@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +16,8 @@ from maxmargin._warnings import warn_caller
 from maxmargin.problem import FloatArray
 from maxmargin.result import Solution
 from maxmargin.train import Trainable, solutions_at
+
+_Point = TypeVar("_Point")
 
 
 @dataclass(repr=False, eq=False)
@@ -127,13 +130,11 @@ def path(
     >>> [solution.certificate.relative_gap <= 1e-3 for solution in path]
     [True, True, True, True]
     """
-    grid = check_grid(Cs)
-    order = np.argsort(grid, kind="stable")
-    solutions = solutions_at(
-        grid[order].tolist(),
-        model,
-        X,
-        Y,
+    run = functools.partial(
+        solutions_at,
+        model=model,
+        X=X,
+        Y=Y,
         solver=solver,
         loss=loss,
         rescaling=rescaling,
@@ -149,11 +150,20 @@ def path(
         planes=planes,
         keep_planes=keep_planes,
     )
-    found = dict(zip(order.tolist(), solutions, strict=False))
+    return Path(*along(check_grid(Cs), run))
+
+
+def along(grid: FloatArray, points_at: Callable[[list[float]], Iterable[_Point]]) -> tuple[FloatArray, list[_Point]]:
+    """Return the points of a path in the order of its grid, which is gone through from the smallest C up, and their C.
+
+    After an interrupt some are missing, and a warning says so.
+    """
+    order = np.argsort(grid, kind="stable")
+    found = dict(zip(order.tolist(), points_at(grid[order].tolist()), strict=False))
     if len(found) < len(grid):
         warn_caller(f"the path was interrupted at point {len(found)} of {len(grid)}.")
     reached = sorted(found)
-    return Path(grid[reached], [found[k] for k in reached])
+    return grid[reached], [found[k] for k in reached]
 
 
 def check_grid(Cs: Any) -> FloatArray:

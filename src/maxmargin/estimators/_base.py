@@ -22,7 +22,7 @@ from maxmargin.estimators._streams import check_continues
 from maxmargin.files import model_file
 from maxmargin.model import Model
 from maxmargin.models._linear import check_cost_matrix
-from maxmargin.path import default_grid
+from maxmargin.path import along, default_grid
 from maxmargin.problem import FloatArray, Problem
 from maxmargin.result import Certificate, Solution
 from maxmargin.solvers import make_solver
@@ -221,19 +221,13 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         array([0])
         """
         check_training(C=self.C, tol=self.tol, max_iter=self.max_iter, max_time=self.max_time, verbose=self.verbose)
-        grid = default_grid(Cs, self.C)
-        order = np.argsort(grid, kind="stable")
-        found = dict(zip(order.tolist(), self._fitted_at(grid[order], X, y, fit_parameters), strict=False))
-        if len(found) < len(grid):
-            warn_caller(f"the path was interrupted at point {len(found)} of {len(grid)}.")
-        reached = sorted(found)
-        return EstimatorPath(grid[reached], [found[k] for k in reached])
+        return EstimatorPath(*along(default_grid(Cs, self.C), lambda grid: self._fitted_at(grid, X, y, fit_parameters)))
 
-    def _fitted_at(self, Cs: FloatArray, X: Any, y: Any, fit_parameters: Mapping[str, Any]) -> Iterator[Self]:
+    def _fitted_at(self, Cs: list[float], X: Any, y: Any, fit_parameters: Mapping[str, Any]) -> Iterator[Self]:
         """Yield a fitted estimator for each C; fewer after an interrupt."""
         first = clone(self)
         training = first._prepare(X, y, **fit_parameters)
-        for C, solution in zip(Cs.tolist(), solutions_at(Cs.tolist(), **first._keywords(training)), strict=False):
+        for C, solution in zip(Cs, solutions_at(Cs, **first._keywords(training)), strict=False):
             yield copy.copy(first).set_params(C=C)._take(training, solution)
 
     def _keywords(self, training: Training) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import effective_n_jobs, is_number
 from maxmargin.kernels import Expansion, Kernel, LowRank
-from maxmargin.kernels.low_rank import BASES
+from maxmargin.kernels.low_rank import check_basis
 from maxmargin.result import Certificate
 
 
@@ -79,8 +79,7 @@ def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | N
     """
     if not is_number(estimator.kernel_cache) or estimator.kernel_cache < 0:
         raise ValueError(f"kernel_cache must be a number of megabytes ≥ 0, found {estimator.kernel_cache!r}.")
-    if estimator.basis not in BASES:
-        raise ValueError(f"basis must be one of {', '.join(map(repr, BASES))}, found {estimator.basis!r}.")
+    check_basis(estimator.basis)
     if isinstance(estimator.kernel, Kernel):
         kernel = replace(estimator.kernel, constant=constant)
     else:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._feature_rows import as_numbers
 from maxmargin.estimators._base import is_sparse, shortened
+from maxmargin.estimators._streams import check_same_classes
 from maxmargin.estimators._vocabulary import Vocabulary, is_feature_tokens
 from maxmargin.models import Sequences
 from maxmargin.problem import FloatArray
@@ -169,6 +170,17 @@ def label_set(classes: Any) -> NDArray[Any]:
     if not labels:
         raise ValueError("classes is empty: at least one label is needed.")
     return label_array(_ordered(list(dict.fromkeys(labels))))
+
+
+def stream_classes(classes: Any, known: NDArray[Any] | None, *, is_first: bool) -> NDArray[Any]:
+    """Return the labels of a stream: those that its first call lists, which later ones may repeat, or that are known."""
+    if is_first and classes is not None:
+        return label_set(classes)
+    if known is None:
+        raise ValueError("classes must be passed on the first call to partial_fit.")
+    if classes is not None:
+        check_same_classes(list(classes), known)
+    return known
 
 
 def encode_known_labels(flat: list[Hashable], classes: NDArray[Any], data: Placed) -> NDArray[np.int32]:

@@ -20,11 +20,11 @@ from maxmargin.estimators._sequence_data import (
     encode_known_labels,
     encode_labels,
     flatten_labels,
-    label_set,
     read_known_sequences,
     read_sequences,
+    stream_classes,
 )
-from maxmargin.estimators._streams import check_same_classes, online_only
+from maxmargin.estimators._streams import online_only
 from maxmargin.kernels import Kernel, LowRank
 from maxmargin.models import Chain, Sequences
 from maxmargin.models._linear import check_sample_weight
@@ -275,16 +275,12 @@ class ChainSVM(FittedChain):
         refuse_stream(chosen_kernel(self))
         solver = self._check_parameters(Chain.abilities)
         is_first = self._stream is None
-        if classes is None and not hasattr(self, "classes_"):
-            raise ValueError("classes must be passed on the first call to partial_fit.")
+        known = stream_classes(classes, getattr(self, "classes_", None), is_first=is_first)
         if is_first:
             data, vocabulary = read_sequences(X)
         else:
             vocabulary = self._vocabulary
             data = read_known_sequences(X, self.n_features_in_, vocabulary)
-        known = label_set(classes) if is_first and classes is not None else self.classes_
-        if not is_first and classes is not None:
-            check_same_classes(list(classes), known)
         codes = encode_known_labels(flatten_labels(y, data), known, data)
         model = self._checked_model(known, codes, data, token_weight, None)
         weights = check_sample_weight(sample_weight, len(data))

@@ -150,7 +150,7 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         own = _check_method_params(X, parameters, indices=train)
         scores: list[float] = []
         # Each point is scored as it comes: ten models need not be in memory together.
-        for fitted in self.estimator._fitted_at(grid, X_train, y_train, own):
+        for fitted in self.estimator._fitted_at(grid.tolist(), X_train, y_train, own):
             if fitted.certificate_.message == INTERRUPTED:
                 raise KeyboardInterrupt(
                     f"the search was interrupted: {len(scores)} of {len(grid)} values of C were tried on this fold."

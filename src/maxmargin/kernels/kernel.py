@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin._parameters import is_integer, is_number
-from maxmargin.kernels.low_rank import BASES
+from maxmargin.kernels.low_rank import check_basis
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 _LARGEST_DEGREE = 1000
@@ -173,7 +173,6 @@ class LowRank:
             raise ValueError("a low-rank kernel needs the kernel's function: kernel='precomputed' has none.")
         if not is_integer(self.n_components, 1):
             raise ValueError(f"n_components must be an integer ≥ 1, found {self.n_components!r}.")
-        if not isinstance(self.basis, str) or self.basis not in BASES:
-            raise ValueError(f"basis must be one of {', '.join(map(repr, BASES))}, found {self.basis!r}.")
+        check_basis(self.basis)
         if not is_integer(self.random_state, 0):
             raise ValueError(f"random_state must be an integer ≥ 0, found {self.random_state!r}.")

@@ -33,6 +33,12 @@ class _Kernel(Protocol):
     def diagonal(self, A: Any, /) -> NDArray[Any]: ...
 
 
+def check_basis(basis: Any) -> None:
+    """Refuse what is no way to choose a basis."""
+    if not isinstance(basis, str) or basis not in BASES:
+        raise ValueError(f"basis must be one of {', '.join(map(repr, BASES))}, found {basis!r}.")
+
+
 class LowRankMap:
     """Features whose products are the kernel projected on the span of the basis, some rows of X.
 
@@ -100,8 +106,7 @@ class LowRankMap:
         """
         if not is_integer(n_components, 1):
             raise ValueError(f"n_components must be an integer ≥ 1, found {n_components!r}.")
-        if basis not in BASES:
-            raise ValueError(f"basis must be one of {', '.join(map(repr, BASES))}, found {basis!r}.")
+        check_basis(basis)
         if rng is not None and not isinstance(rng, np.random.Generator):
             raise ValueError(f"rng must be a numpy.random.Generator or None, found {rng!r}.")
         if X.shape[0] == 0:

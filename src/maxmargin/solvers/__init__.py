@@ -130,8 +130,9 @@ def settle_solver(
     if choice is None:
         by_options = choose_by_options(SOLVERS, loss, options, abilities)
         can_sample = not options and not needs_planes and rescaling in SOLVERS["sampled-cuts"].rescalings
-        limits = {"max_time": max_time, "seconds_left": seconds_left}
-        choice = choose_by_problem(by_options, problem, loss, C, can_sample=can_sample, **limits)
+        choice = choose_by_problem(
+            by_options, problem, loss, C, can_sample=can_sample, max_time=max_time, seconds_left=seconds_left
+        )
     settled = SOLVERS[choice.solver](choice.options)
     return settled, choice.record()
 

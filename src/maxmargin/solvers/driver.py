@@ -249,11 +249,9 @@ class _Run:
     def break_off(self) -> None:
         """End with what there is; with a kernel, whose first step may take long, at least with w = 0, which has no scores."""
         self.best.take(self.solver.result())
-        problem, task = self.task.problem, self.task
+        problem = self.task.problem
         if not (self.history or problem.has_vectors or self.best.is_taken):
-            zero = problem.zero_weights()
-            primal = problem.primal(zero, task.C, squared=task.loss == "squared_hinge")
-            self.best.update(Iterate(zero, primal, dual=0.0))
+            self.best.look_at(Iterate(problem.zero_weights(), dual=0.0), self.task)
 
     def certify(self, ending: str) -> Certificate:
         """Return the certificate of the best point, which the last record repeats; warn where training did not converge."""
