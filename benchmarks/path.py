@@ -21,7 +21,7 @@ def main() -> None:
     import numpy as np
 
     import maxmargin as mm
-    from maxmargin.train import solutions_at
+    from maxmargin._train import solutions_at
 
     X, Y = load("train")
     largest = 1000 / len(X)

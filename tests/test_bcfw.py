@@ -16,7 +16,7 @@ from small_model import Classes, data
 
 import maxmargin as mm
 from maxmargin import _core
-from maxmargin.problem import InexactOracleWarning
+from maxmargin.problems.base import InexactOracleWarning
 from maxmargin.solvers import bcfw
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]

@@ -9,9 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 from tagging_problem import tagging_problem
 
 import maxmargin as mm
-from maxmargin.problem import LinearProblem
+from maxmargin.problems.base import LinearProblem
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers import block_dual
-from maxmargin.weights import DenseWeights
 
 pytestmark = pytest.mark.core
 

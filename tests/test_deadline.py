@@ -9,9 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin import _core
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers import base, block_dual, driver
 from maxmargin.solvers.block_dual import BlockDual
-from maxmargin.weights import DenseWeights
 
 pytestmark = pytest.mark.core
 

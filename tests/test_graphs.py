@@ -9,7 +9,7 @@ import reference
 from graph_examples import EDGES, labelled, open_problem, with_candidates
 
 import maxmargin as mm
-from maxmargin.problem import InexactOracleWarning
+from maxmargin.problems.base import InexactOracleWarning
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 import maxmargin as mm
-from maxmargin.kernel_cuts import KernelCuts
-from maxmargin.kernel_problem import KernelProblem
+from maxmargin.problems.kernel import KernelProblem
+from maxmargin.problems.kernel_cuts import KernelCuts
 from maxmargin.solvers import driver
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]

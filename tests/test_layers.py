@@ -1,4 +1,4 @@
-"""Imports point one way, wherever in a file they stand: estimators → solvers → models → core."""
+"""Imports point one way, wherever in a file they stand: estimators → solvers → problems → core, and models → problems."""
 
 import ast
 import subprocess
@@ -11,38 +11,26 @@ import maxmargin
 from maxmargin.estimators._base import MaxMarginEstimator
 
 PACKAGE = Path(maxmargin.__file__).parent
+ABOVE_MODELS = {"solvers", "_train", "_path", "_warm_start", "estimators", "files", "datasets"}
+ABOVE_PROBLEMS = {"model", "kernel_model", "models"} | ABOVE_MODELS
 # What a folder or file of the package must not import.
 FORBIDDEN = {
-    "_warnings.py": {
-        "_parameters",
-        "problem",
-        "model",
-        "models",
-        "solvers",
-        "train",
-        "estimators",
-        "files",
-        "datasets",
-    },
-    "_parameters.py": {"problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
-    "kernels": {"problem", "kernel_problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
-    "graphs.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
-    "graph_problem.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
-    "kernel_scores.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
-    "kernel_parts.py": {"models", "solvers", "train", "estimators", "files", "datasets"},
-    "kernel_model.py": {"models", "solvers", "train", "estimators", "files", "datasets"},
-    "kernel_problem.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
-    "kernel_cuts.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
-    "expansion_weights.py": {"problem", "model", "models", "solvers", "train", "estimators", "files", "datasets"},
-    "low_rank_problem.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
-    "problem.py": {"model", "models", "solvers", "train", "estimators", "files", "datasets"},
-    "model.py": {"solvers", "train", "estimators", "files", "datasets"},
-    "models": {"solvers", "train", "estimators", "files", "datasets"},
-    "solvers": {"model", "models", "python_problem", "train", "estimators", "files", "datasets"},
-    "train.py": {"model", "models", "estimators", "files", "datasets"},
-    "files": {"solvers", "train", "estimators", "datasets"},
-    "datasets": {"solvers", "train", "estimators"},
+    "_warnings.py": {"_parameters", "problems"} | ABOVE_PROBLEMS,
+    "_parameters.py": {"problems"} | ABOVE_PROBLEMS,
+    "kernels": {"problems"} | ABOVE_PROBLEMS,
+    "graphs.py": ABOVE_PROBLEMS,
+    "problems": ABOVE_PROBLEMS,
+    "model.py": ABOVE_MODELS,
+    "kernel_model.py": {"models"} | ABOVE_MODELS,
+    "models": ABOVE_MODELS,
+    "solvers": {"model", "kernel_model", "models", "_train", "_path", "_warm_start", "estimators", "files", "datasets"},
+    "_warm_start.py": {"_train", "_path", "estimators", "files", "datasets"},
+    "_train.py": {"model", "kernel_model", "models", "_path", "estimators", "files", "datasets"},
+    "files": ABOVE_MODELS - {"files"},
+    "datasets": ABOVE_MODELS - {"files", "datasets"},
 }
+# These two bind a model that is written in Python, and know what it is.
+EXCEPTIONS = {"problems/python.py": {"model"}, "problems/kernel_parts.py": {"model", "kernel_model"}}
 
 
 def imported(source):
@@ -62,15 +50,16 @@ def test_no_import_goes_up(room):
     files = [place] if place.suffix else sorted(place.rglob("*.py"))
     assert files
     for file in files:
-        wrong = set(imported(file.read_text(encoding="utf-8"))) & FORBIDDEN[room]
-        assert not wrong, f"{file.relative_to(PACKAGE)} imports {sorted(wrong)}"
+        name = file.relative_to(PACKAGE).as_posix()
+        wrong = set(imported(file.read_text(encoding="utf-8"))) & FORBIDDEN[room] - EXCEPTIONS.get(name, set())
+        assert not wrong, f"{name} imports {sorted(wrong)}"
 
 
 def test_imports_inside_functions_are_seen():
     source = (
-        "def f():\n    from maxmargin.estimators import BinarySVM\n    import maxmargin.train, maxmargin.files.conll"
+        "def f():\n    from maxmargin.estimators import BinarySVM\n    import maxmargin._train, maxmargin.files.conll"
     )
-    assert set(imported(source)) == {"estimators", "train", "files"}
+    assert set(imported(source)) == {"estimators", "_train", "files"}
 
 
 def test_training_without_scikit_learn_does_not_import_it():

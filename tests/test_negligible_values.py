@@ -7,8 +7,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 import maxmargin as mm
 from maxmargin import _core
 from maxmargin._feature_rows import core_features
-from maxmargin.kernel_cuts import KernelCuts
 from maxmargin.kernels.product import Coefficients, NativeProduct
+from maxmargin.problems.kernel_cuts import KernelCuts
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 

@@ -11,9 +11,9 @@ from test_working_sets import N_EXAMPLES, N_WEIGHTS, NOTHING, crawling_sets, dua
 
 import maxmargin as mm
 from maxmargin import _core
+from maxmargin._train import solutions_at
 from maxmargin.solvers import SOLVERS
 from maxmargin.solvers.base import Solver
-from maxmargin.train import solutions_at
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from small_model import Classes, data
 
 import maxmargin as mm
-from maxmargin.python_problem import as_sparse
+from maxmargin.problems.python import as_sparse
 
 
 def test_defaults_search_by_enumeration():

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from small_model import Classes, data
 
 import maxmargin as mm
-from maxmargin.problem import InexactOracleWarning
+from maxmargin.problems.base import InexactOracleWarning
 from maxmargin.solvers import SOLVERS
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"

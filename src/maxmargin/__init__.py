@@ -8,14 +8,14 @@ follow scikit-learn; :func:`train` is the same engine without it; :class:`Model`
 from typing import TYPE_CHECKING, Any
 
 from maxmargin import datasets, files, models
+from maxmargin._path import Path, path
+from maxmargin._result import Certificate, Solution
+from maxmargin._train import train
 from maxmargin.graphs import Graph
 from maxmargin.kernel_model import KernelModel
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.model import Model
-from maxmargin.path import Path, path
-from maxmargin.problem import InexactOracleWarning, InexactPredictionWarning
-from maxmargin.result import Certificate, Solution
-from maxmargin.train import train
+from maxmargin.problems.base import InexactOracleWarning, InexactPredictionWarning
 
 if TYPE_CHECKING:
     from maxmargin.estimators import (

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from maxmargin import _core
 from maxmargin._parameters import is_integer
 from maxmargin.models import Binary, Chain, Multiclass, Pairwise, Sequences
-from maxmargin.problem import Problem
+from maxmargin.problems.base import Problem
 from maxmargin.solvers.base import Solver
 
 # The models whose planes a file may hold.

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._feature_rows import as_features, as_numbers, check_places, check_scale, first_not_finite
-from maxmargin.problem import FloatArray, IntArray
+from maxmargin.problems.base import FloatArray, IntArray
 
 # Nodes and edges have 32-bit numbers in the core.
 _MOST_NUMBERS = 2**31 - 1

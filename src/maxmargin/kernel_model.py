@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike
 
 from maxmargin._feature_rows import as_features, first_not_finite
 from maxmargin._parameters import is_integer
-from maxmargin.kernel_parts import (
+from maxmargin.kernels import Expansion, Kernel, LowRank
+from maxmargin.model import Model, checked_examples
+from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.kernel_parts import (
     CoefficientModel,
     KernelPartsProblem,
     LowRankModel,
@@ -19,11 +22,8 @@ from maxmargin.kernel_parts import (
     OwnPoints,
     PartScores,
 )
-from maxmargin.kernels import Expansion, Kernel, LowRank
-from maxmargin.low_rank_problem import LowRankFeatures
-from maxmargin.model import Model, checked_examples
-from maxmargin.problem import FloatArray, IntArray
-from maxmargin.python_problem import PythonProblem, as_sparse
+from maxmargin.problems.low_rank import LowRankFeatures
+from maxmargin.problems.python import PythonProblem, as_sparse
 
 
 class KernelModel(Model):

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from maxmargin._feature_rows import as_numbers
 from maxmargin._parameters import check_how_many, is_integer
 from maxmargin.models._linear import check_sample_weight
-from maxmargin.problem import FloatArray, IntArray
-from maxmargin.python_problem import PythonProblem, as_sparse, checked_loss
+from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.python import PythonProblem, as_sparse, checked_loss
 
 _INT32_MAX = np.iinfo(np.int32).max
 # A loss that counts less changes no score in double precision; what it is divided by stays finite.
@@ -268,7 +268,7 @@ class Model(ABC):
         predictor = _Predictor(self, X, search)
         if n_jobs == 1 or len(ids) <= 1:
             return predictor(ids, weights)
-        from maxmargin._workers import WorkerPool  # brings joblib, which nobody else needs
+        from maxmargin.problems.workers import WorkerPool  # brings joblib, which nobody else needs
 
         pool = WorkerPool(predictor, len(weights), n_jobs)
         try:

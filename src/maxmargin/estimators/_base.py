@@ -16,19 +16,19 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer, is_number
+from maxmargin._path import along, default_grid
+from maxmargin._result import Certificate, Solution
+from maxmargin._train import Trainable, check_model, solutions_at, train
 from maxmargin._warm_start import NO_PLANES, Planes
 from maxmargin._warnings import warn_caller
 from maxmargin.estimators._streams import check_continues
 from maxmargin.files import model_file
 from maxmargin.model import Model
 from maxmargin.models._linear import check_cost_matrix
-from maxmargin.path import along, default_grid
-from maxmargin.problem import FloatArray, Problem
-from maxmargin.result import Certificate, Solution
+from maxmargin.problems.base import FloatArray, Problem
 from maxmargin.solvers import make_solver
 from maxmargin.solvers._online import OnlineSolver, OnlineState
 from maxmargin.solvers.base import Solver, Task
-from maxmargin.train import Trainable, check_model, solutions_at, train
 
 
 @dataclasses.dataclass

@@ -26,7 +26,7 @@ from maxmargin.kernels import Expansion
 from maxmargin.models import Chain, Sequences
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.models._several import Outputs
-from maxmargin.problem import FloatArray
+from maxmargin.problems.base import FloatArray
 
 
 class FittedChain(KernelEstimator, MaxMarginEstimator):

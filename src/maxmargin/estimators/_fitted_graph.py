@@ -16,7 +16,7 @@ from maxmargin.graphs import Graphs
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.models._several import Outputs
 from maxmargin.models.pairwise import Pairwise
-from maxmargin.problem import FloatArray
+from maxmargin.problems.base import FloatArray
 
 
 class FittedGraph(MaxMarginEstimator):

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import effective_n_jobs, is_number
+from maxmargin._result import Certificate
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.kernels.low_rank import check_basis
-from maxmargin.result import Certificate
 
 
 class KernelEstimator(ABC):

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin._feature_rows import check_places
 from maxmargin._parameters import check_bool, effective_n_jobs, is_number
+from maxmargin._result import Solution
 from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, is_sparse
 from maxmargin.estimators._kernels import (
     KernelEstimator,
@@ -28,8 +29,7 @@ from maxmargin.estimators._kernels import (
 from maxmargin.estimators._streams import check_same_classes, known_codes, online_only
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import LinearModel, check_sample_weight
-from maxmargin.problem import FloatArray
-from maxmargin.result import Solution
+from maxmargin.problems.base import FloatArray
 
 # A larger constant would leave double precision when it is squared.
 _LARGEST_CONSTANT = 1e100

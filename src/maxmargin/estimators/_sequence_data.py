@@ -15,7 +15,7 @@ from maxmargin.estimators._base import is_sparse, shortened
 from maxmargin.estimators._streams import check_same_classes
 from maxmargin.estimators._vocabulary import Vocabulary, is_feature_tokens
 from maxmargin.models import Sequences
-from maxmargin.problem import FloatArray
+from maxmargin.problems.base import FloatArray
 
 _EXPECTED = (
     "a list of sequences, each a (length × features) matrix, dense or CSR, a list of feature dicts, or a list of lists "

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from maxmargin._parameters import check_how_many, is_number
-from maxmargin.problem import FloatArray
+from maxmargin.problems.base import FloatArray
 
 # All outputs are in memory at once, and more would only come again.
 _MOST_DIVERSE = 1_000_000

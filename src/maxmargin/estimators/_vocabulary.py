@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.models import Sequences
-from maxmargin.problem import FloatArray
+from maxmargin.problems.base import FloatArray
 
 Token = Any  # a dict {name: value}, or a list, tuple or set of names
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._result import Solution
 from maxmargin.estimators._base import Training, check_known, loss_table, storable
 from maxmargin.estimators._fitted_chain import FittedChain
 from maxmargin.estimators._kernels import (
@@ -28,7 +29,6 @@ from maxmargin.estimators._streams import online_only
 from maxmargin.kernels import Kernel, LowRank
 from maxmargin.models import Chain, Sequences
 from maxmargin.models._linear import check_sample_weight
-from maxmargin.result import Solution
 
 
 @storable
@@ -80,7 +80,7 @@ class ChainSVM(FittedChain):
     kernel_cache : float, default 1000.0
         MB for columns of the kernel matrix that training may need again.
     solver : str, default "auto"
-        The algorithm; see :func:`maxmargin.train`.
+        The algorithm; see :func:`maxmargin._train`.
     tol : float, default 1e-3
         Stop when primal − dual ≤ tol · primal.
     max_iter : int or None, default 10_000

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._result import Solution
 from maxmargin.estimators._base import Training, loss_table, storable
 from maxmargin.estimators._fitted_graph import FittedGraph
 from maxmargin.estimators._graph_data import by_graph, candidate_numbers, flat_labels
@@ -15,7 +16,6 @@ from maxmargin.estimators._streams import online_only
 from maxmargin.graphs import Graphs
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.models.pairwise import Pairwise
-from maxmargin.result import Solution
 
 _NONNEGATIVE = {None: {}, "edges": {"edge_coef": True}, "all": {"coef": True, "edge_coef": True}}
 
@@ -61,7 +61,7 @@ class GraphSVM(FittedGraph):
     max_search_time : float or None, default None
         Most seconds of TRW-S in one search, after at least one iteration; with a limit, results depend on the machine.
     solver : str, default "auto"
-        The algorithm; see :func:`maxmargin.train`.
+        The algorithm; see :func:`maxmargin._train`.
     tol : float, default 1e-3
         Stop when primal − dual ≤ tol · primal.
     max_iter : int or None, default 10_000

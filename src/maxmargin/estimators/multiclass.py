@@ -11,12 +11,12 @@ from maxmargin._parameters import check_how_many, effective_n_jobs
 from maxmargin.estimators._base import loss_matrix, storable
 from maxmargin.estimators._linear import LinearClassifier
 from maxmargin.estimators._several import diverse_strengths, with_scores
-from maxmargin.kernel_problem import row_numbers
 from maxmargin.kernels import Kernel, LowRank
 from maxmargin.models._linear import LinearModel
 from maxmargin.models._several import Outputs
 from maxmargin.models.multiclass import Multiclass
-from maxmargin.problem import FloatArray
+from maxmargin.problems.base import FloatArray
+from maxmargin.problems.kernel import row_numbers
 
 
 @storable
@@ -67,7 +67,7 @@ class MulticlassSVM(LinearClassifier):
     kernel_cache : float, default 1000.0
         MB for columns of the kernel matrix that training may need again.
     solver : str, default "auto"
-        The algorithm; see :func:`maxmargin.train`.
+        The algorithm; see :func:`maxmargin._train`.
     tol : float, default 1e-3
         Stop when primal − dual ≤ tol · primal.
     max_iter : int or None, default 10_000

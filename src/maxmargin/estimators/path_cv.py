@@ -14,9 +14,9 @@ from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from maxmargin._parameters import check_bool, is_number
+from maxmargin._path import default_grid
 from maxmargin.estimators._base import MaxMarginEstimator
-from maxmargin.path import default_grid
-from maxmargin.problem import FloatArray
+from maxmargin.problems.base import FloatArray
 from maxmargin.solvers.driver import INTERRUPTED
 
 

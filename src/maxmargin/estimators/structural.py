@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin._parameters import effective_n_jobs
+from maxmargin._result import Solution
 from maxmargin.estimators._base import MaxMarginEstimator, Training, storable
 from maxmargin.estimators._kernels import KernelEstimator, expansion_from, expansion_state
 from maxmargin.estimators._several import diverse_strengths, with_scores
@@ -19,8 +20,7 @@ from maxmargin.kernel_model import KernelModel
 from maxmargin.kernels import Expansion
 from maxmargin.model import Model
 from maxmargin.models._linear import check_sample_weight
-from maxmargin.problem import FloatArray
-from maxmargin.result import Solution
+from maxmargin.problems.base import FloatArray
 
 
 @storable
@@ -45,7 +45,7 @@ class StructuralSVM(KernelEstimator, MaxMarginEstimator):
     rescaling : {"margin", "slack"}, default "margin"
         Whether Δ widens the margin that an output asks for (as in the formula) or multiplies the slack.
     solver : str, default "auto"
-        The algorithm; see :func:`maxmargin.train`.
+        The algorithm; see :func:`maxmargin._train`.
     tol : float, default 1e-3
         Stop when primal − dual ≤ tol · primal.
     max_iter : int or None, default 10_000

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from maxmargin._result import Certificate
 from maxmargin.files._plain_values import DTYPES, Decoder, Encoder
-from maxmargin.result import Certificate
 
 FORMAT_VERSION = 1
 

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from maxmargin import _core
 from maxmargin._feature_rows import as_features, as_numbers, check_values, core_features, fits_float
 from maxmargin._parameters import is_integer
-from maxmargin.kernel_problem import KernelProblem, row_numbers
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel, LowRank
 from maxmargin.kernels.product import check_precomputed
-from maxmargin.low_rank_problem import LowRankFeatures, LowRankProblem
-from maxmargin.problem import FloatArray, IntArray, LinearProblem
+from maxmargin.problems.base import FloatArray, IntArray, LinearProblem
+from maxmargin.problems.kernel import KernelProblem, row_numbers
+from maxmargin.problems.low_rank import LowRankFeatures, LowRankProblem
 
 # The core pads rows of labels, in 32-bit integers.
 _MOST_LABELS = 2**30

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin._feature_rows import as_features, check_scale, first_not_finite
-from maxmargin.problem import IntArray
+from maxmargin.problems.base import IntArray
 
 
 class Sequences:

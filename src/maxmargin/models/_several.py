@@ -13,7 +13,7 @@ from maxmargin._feature_rows import as_numbers
 from maxmargin._parameters import check_how_many
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.models._linear import LinearModel
-from maxmargin.problem import FloatArray, IntArray
+from maxmargin.problems.base import FloatArray, IntArray
 
 # More outputs of one input than any memory holds.
 _LARGEST_K = 2**40

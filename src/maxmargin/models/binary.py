@@ -12,7 +12,7 @@ from maxmargin import _core
 from maxmargin._feature_rows import as_features, check_values
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import LinearModel, check_cost_matrix
-from maxmargin.problem import IntArray, LinearProblem
+from maxmargin.problems.base import IntArray, LinearProblem
 
 
 class Binary(LinearModel):

@@ -12,12 +12,12 @@ from maxmargin import _core
 from maxmargin._feature_rows import as_numbers, core_features
 from maxmargin._parameters import is_integer, is_number
 from maxmargin._warnings import warn_caller
-from maxmargin.graph_problem import GraphProblem
 from maxmargin.graphs import Graphs
 from maxmargin.kernels import Expansion
 from maxmargin.models._linear import check_cost_matrix, check_n_labels, check_sample_weight, label_numbers
 from maxmargin.models._several import PlaceModel
-from maxmargin.problem import FloatArray, InexactPredictionWarning, IntArray
+from maxmargin.problems.base import FloatArray, InexactPredictionWarning, IntArray
+from maxmargin.problems.graph import GraphProblem
 
 EDGES = ("potts", "associative", "symmetric", "full")
 METHODS = ("auto", "forest", "cut", "enumeration", "trws", "expansion")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from maxmargin.problem import Problem
+from maxmargin.problems.base import Problem
 from maxmargin.solvers.auto import choose_by_options, choose_by_planes, choose_by_problem
 from maxmargin.solvers.base import Record, Solver
 from maxmargin.solvers.bcfw import BCFW

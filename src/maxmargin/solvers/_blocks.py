@@ -9,10 +9,10 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
-from maxmargin.problem import FloatArray, IntArray, Problem
+from maxmargin.problems.base import FloatArray, IntArray, Problem
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
-from maxmargin.weights import DenseWeights
 
 # Conjugate gradients make so many steps where sweeps crawl, doubled each time they do so again.
 _FIRST_STEPS, _MOST_STEPS = 100, 3200

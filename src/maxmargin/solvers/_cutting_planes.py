@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.problem import FloatArray, IntArray, Problem
+from maxmargin.problems.base import FloatArray, IntArray, Problem
+from maxmargin.problems.weights import Cuts, DenseWeights
 from maxmargin.solvers._timing import Stopwatch
-from maxmargin.weights import Cuts, DenseWeights
 
 _MAX_QP_STEPS = 1_000_000
 # Planes that no cut of the last few used are not worth valuing again: early ones are wrong everywhere.

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.problem import FloatArray, IntArray, LinearProblem, Problem
+from maxmargin.problems.base import FloatArray, IntArray, LinearProblem, Problem
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._cutting_planes import CutModel
 from maxmargin.solvers.base import Record, Task
-from maxmargin.weights import DenseWeights
 
 SOURCES = ("diverse", "m-best", "random")
 COMBINATIONS = ("ordering", "violation", "dual")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.kernel_cuts import KernelCuts
-from maxmargin.kernel_scores import KernelScores
-from maxmargin.problem import FloatArray
+from maxmargin.problems.base import FloatArray
+from maxmargin.problems.kernel_cuts import KernelCuts
+from maxmargin.problems.kernel_scores import KernelScores
 from maxmargin.solvers._cutting_planes import CutModel
 from maxmargin.solvers._timing import Stopwatch
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer, is_number
-from maxmargin.problem import FloatArray, IntArray, Problem
+from maxmargin.problems.base import FloatArray, IntArray, Problem
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
-from maxmargin.weights import DenseWeights
 
 # The clock is looked at after so many parts of an epoch.
 _PORTIONS = 32

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.problem import FloatArray
+from maxmargin.problems.base import FloatArray
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._blocks import FaceAscent
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Task
-from maxmargin.weights import DenseWeights
 
 # Blocks rest while their gap, per unit of C_i, is below this share of the mean.
 _TOLERANCE_SHARE = 0.15

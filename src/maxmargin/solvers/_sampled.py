@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.expansion_weights import ExpansionWeights
-from maxmargin.kernel_scores import KernelScores
-from maxmargin.problem import FloatArray, IntArray
+from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.expansion_weights import ExpansionWeights
+from maxmargin.problems.kernel_scores import KernelScores
+from maxmargin.problems.weights import Cuts
 from maxmargin.solvers._cutting_planes import CutModel
 from maxmargin.solvers._timing import Stopwatch
-from maxmargin.weights import Cuts
 
 # Every so many moves the scores of w are summed from the tables afresh: many small changes leave rounding behind.
 _REFRESH_EVERY = 100

@@ -23,11 +23,11 @@ from itertools import count
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.problem import Problem
+from maxmargin.problems.base import Problem
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._blocks import solved_to
 from maxmargin.solvers._cutting_planes import CutModel, Separator
 from maxmargin.solvers.base import Iterate, Task
-from maxmargin.weights import DenseWeights
 
 # How far beyond w̄, towards w, planes are searched for (OCAS's μ).
 _LOOK_AHEAD = 0.1

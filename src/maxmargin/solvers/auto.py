@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maxmargin import _core
-from maxmargin.problem import IntArray, Problem
+from maxmargin.problems.base import IntArray, Problem
 
 # In the order of preference.
 _CANDIDATES = ("block-dual", "one-slack", "n-slack")

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from maxmargin._parameters import is_integer, is_number
-from maxmargin.problem import Problem
-from maxmargin.weights import DenseWeights
+from maxmargin.problems.base import Problem
+from maxmargin.problems.weights import DenseWeights
 
 Record = dict[str, Any]
 

@@ -30,10 +30,10 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
-from maxmargin.problem import FloatArray
+from maxmargin.problems.base import FloatArray
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
-from maxmargin.weights import DenseWeights
 
 # Planes of a block that pairwise steps tell apart.
 _KEPT_PLANES = 10

@@ -46,11 +46,11 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
-from maxmargin.problem import FloatArray, IntArray
+from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._blocks import Blocks, FaceAscent
 from maxmargin.solvers._row_blocks import RowBlocks
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
-from maxmargin.weights import DenseWeights
 
 # Blocks are left alone below this share of the mean gap of a block, and solved to a tenth of it.
 _TOLERANCE_SHARE = 0.15

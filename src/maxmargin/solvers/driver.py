@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _core
+from maxmargin._result import Certificate, Solution
 from maxmargin._warnings import warn_caller
-from maxmargin.problem import Problem
-from maxmargin.result import Certificate, Solution
+from maxmargin.problems.base import Problem
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers.base import Iterate, PrimalEstimate, Record, Solver, Task
-from maxmargin.weights import DenseWeights
 
 # Kernel values in float32 may move bounds by this share of what is asked for, or of what was reached.
 _ERROR_SHARE = 0.3

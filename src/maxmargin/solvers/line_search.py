@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.problem import FloatArray
+from maxmargin.problems.base import FloatArray
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import EPSILON, Iterate, Solver, Task
-from maxmargin.weights import DenseWeights
 
 
 class LineSearch(Solver):

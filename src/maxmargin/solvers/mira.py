@@ -22,10 +22,10 @@ from typing import Any, ClassVar
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
-from maxmargin.problem import IntArray, Problem
+from maxmargin.problems.base import IntArray, Problem
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._online import EPOCHS, OnlineSolver, min_progress
 from maxmargin.solvers.base import Option, Task
-from maxmargin.weights import DenseWeights
 
 
 class Mira(OnlineSolver):

@@ -24,7 +24,7 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
-from maxmargin.problem import FloatArray, IntArray
+from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.solvers._blocks import Blocks, FaceAscent, solved_to
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
 

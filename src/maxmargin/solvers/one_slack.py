@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin._parameters import is_integer, is_number
-from maxmargin.problem import Problem
+from maxmargin.problems.base import Problem
 from maxmargin.solvers._cutting_planes import CutModel, Separator, StoredCuts
 from maxmargin.solvers._extra_cuts import COMBINATIONS, NOTHING_ADDED, SOURCES, ExtraCuts
 from maxmargin.solvers._sample_start import add_sample_cut

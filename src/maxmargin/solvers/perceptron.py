@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from maxmargin import _core
-from maxmargin.problem import IntArray, Problem
+from maxmargin.problems.base import IntArray, Problem
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._online import EPOCHS, OnlineSolver, min_progress
 from maxmargin.solvers.base import Task
-from maxmargin.weights import DenseWeights
 
 
 class Perceptron(OnlineSolver):

@@ -32,14 +32,14 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer, is_number
-from maxmargin.expansion_weights import ExpansionWeights
-from maxmargin.kernel_scores import KernelScores
-from maxmargin.problem import FloatArray, IntArray
+from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.expansion_weights import ExpansionWeights
+from maxmargin.problems.kernel_scores import KernelScores
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._low_rank_start import points_of_low_rank_cuts
 from maxmargin.solvers._sampled import SampledCuts, SampledModel, TabledCuts, UntabledCuts, dual_bound
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Option, PrimalEstimate, Record, Solver, Task
-from maxmargin.weights import DenseWeights
 
 # The QP is solved to this share of the last violation, or of ε near the end.
 _QP_SHARE, _EPSILON_SHARE = 0.1, 0.01

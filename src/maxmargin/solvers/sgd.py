@@ -21,10 +21,10 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_number
-from maxmargin.problem import IntArray, Problem
+from maxmargin.problems.base import IntArray, Problem
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._online import EPOCHS, OnlineSolver, OnlineState, min_progress, new_pass, visited
 from maxmargin.solvers.base import Option, Task
-from maxmargin.weights import DenseWeights
 
 _CANDIDATES = [2.0**-k for k in range(1, 6)]
 _SAMPLE_SIZE = 1000

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin._parameters import is_integer, is_number
+from maxmargin._result import Solution
+from maxmargin._train import Trainable, solutions_at
 from maxmargin._warm_start import Planes
 from maxmargin._warnings import warn_caller
-from maxmargin.problem import FloatArray
-from maxmargin.result import Solution
-from maxmargin.train import Trainable, solutions_at
+from maxmargin.problems.base import FloatArray
 
 _Point = TypeVar("_Point")
 

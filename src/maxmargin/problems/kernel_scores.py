@@ -20,15 +20,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.expansion_weights import ExpansionWeights
-from maxmargin.kernel_cuts import KernelCuts
 from maxmargin.kernels._repeated_parts import repeated_parts
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel, LowRank
 from maxmargin.kernels.product import DOUBLE_ROWS, Coefficients, Product, centre_of, kernel_product, part_product
-from maxmargin.low_rank_problem import LowRankFeatures
-from maxmargin.problem import SAMPLED_ROWS, FloatArray, IntArray, Leading, Problem, sample_of
-from maxmargin.weights import DenseWeights
+from maxmargin.problems.base import SAMPLED_ROWS, FloatArray, IntArray, Leading, Problem, sample_of
+from maxmargin.problems.expansion_weights import ExpansionWeights
+from maxmargin.problems.kernel_cuts import KernelCuts
+from maxmargin.problems.low_rank import LowRankFeatures
+from maxmargin.problems.weights import DenseWeights
 
 # Up to so many rows nothing costs anything.
 _FEW_ROWS = 200

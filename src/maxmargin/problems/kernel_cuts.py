@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.problem import FloatArray, IntArray
+from maxmargin.problems.base import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from maxmargin.kernel_scores import KernelScores
+    from maxmargin.problems.kernel_scores import KernelScores
 
 
 # Cuts of a problem that left out kernel values up to so many times as large as another does serve it too.

@@ -10,12 +10,12 @@ import scipy.sparse as sp
 
 from maxmargin import _core
 from maxmargin._feature_rows import core_features
-from maxmargin.expansion_weights import ExpansionWeights
-from maxmargin.kernel_scores import KernelScores
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.product import NativeProduct
-from maxmargin.problem import FloatArray, IntArray, LinearProblem, Part
-from maxmargin.weights import DenseWeights
+from maxmargin.problems.base import FloatArray, IntArray, LinearProblem, Part
+from maxmargin.problems.expansion_weights import ExpansionWeights
+from maxmargin.problems.kernel_scores import KernelScores
+from maxmargin.problems.weights import DenseWeights
 
 # Scores that moved with single rows are summed afresh after so many rounds: many small changes leave rounding behind.
 _REFRESH_EVERY = 20

@@ -14,8 +14,8 @@ from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import LowRank
 from maxmargin.kernels.low_rank import LowRankMap
 from maxmargin.kernels.product import DOUBLE_ROWS
-from maxmargin.problem import FloatArray, LinearProblem
-from maxmargin.weights import DenseWeights
+from maxmargin.problems.base import FloatArray, LinearProblem
+from maxmargin.problems.weights import DenseWeights
 
 
 class LowRankFeatures:

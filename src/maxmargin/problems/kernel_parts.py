@@ -1,7 +1,8 @@
 """A kernel model on its training data, seen as a model of vectors.
 
 With an exact kernel these are vectors of coefficients, one for each training point and column, and the weights that searches are
-given are scores of the same layout (see :mod:`maxmargin.kernel_scores`). With a low-rank one they are vectors of its features.
+given are scores of the same layout (see :mod:`maxmargin.problems.kernel_scores`). With a low-rank one they are vectors of
+its features.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.kernel_scores import KernelScores
 from maxmargin.kernels import Expansion, Kernel
-from maxmargin.low_rank_problem import LowRankFeatures
 from maxmargin.model import Model
-from maxmargin.problem import FloatArray, IntArray
-from maxmargin.python_problem import PythonProblem, as_sparse
-from maxmargin.weights import DenseWeights
+from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.kernel_scores import KernelScores
+from maxmargin.problems.low_rank import LowRankFeatures
+from maxmargin.problems.python import PythonProblem, as_sparse
+from maxmargin.problems.weights import DenseWeights
 
 if TYPE_CHECKING:
     from maxmargin.kernel_model import KernelModel

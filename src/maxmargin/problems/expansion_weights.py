@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.weights import DenseWeights
+from maxmargin.problems.weights import DenseWeights
 
 FloatArray = NDArray[np.float64]
 

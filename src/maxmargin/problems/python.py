@@ -13,12 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin.problem import FloatArray, IntArray, Problem
-from maxmargin.weights import DenseWeights
+from maxmargin.problems.base import FloatArray, IntArray, Problem
+from maxmargin.problems.weights import DenseWeights
 
 if TYPE_CHECKING:
-    from maxmargin._workers import WorkerPool
     from maxmargin.model import Model
+    from maxmargin.problems.workers import WorkerPool
 
 # A plane's value must be below the truth's by this share of the scores it was made of before it proves anything.
 _ROUNDING = 1e-10
@@ -62,7 +62,7 @@ class PythonProblem(Problem):
         self._searcher = _Searcher(model, X, Y, rescaling)
         self._workers: WorkerPool[_Found] | None = None
         if n_jobs > 1:
-            from maxmargin._workers import WorkerPool  # brings joblib, which nobody else needs
+            from maxmargin.problems.workers import WorkerPool  # brings joblib, which nobody else needs
 
             self._workers = WorkerPool(self._searcher, model.n_features, n_jobs)
         self._is_searched = None if sample_weight is None else sample_weight > 0.0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from maxmargin import _core
 from maxmargin._warnings import warn_caller
 from maxmargin.kernels.expansion import Expansion
-from maxmargin.weights import Cuts, DenseWeights
+from maxmargin.problems.weights import Cuts, DenseWeights
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

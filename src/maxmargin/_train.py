@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin._parameters import check_bool, check_training, effective_n_jobs, generator
+from maxmargin._result import Solution
 from maxmargin._warm_start import Origins, Planes
-from maxmargin.problem import Problem
-from maxmargin.result import Solution
+from maxmargin.problems.base import Problem
 from maxmargin.solvers import SOLVERS, make_solver, settle_solver
 from maxmargin.solvers.base import Task
 from maxmargin.solvers.driver import INTERRUPTED, PrecisionLost, run

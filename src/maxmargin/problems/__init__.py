@@ -1,0 +1,1 @@
+"""A model bound to its data, as solvers see it, and the weights that they move."""
