@@ -99,6 +99,8 @@ def test_precomputed_kernels():
     assert np.allclose(estimator.decision_function(K[:7]), scores(fitted(tol=1e-9))[:7], atol=1e-3)
     # scikit-learn cuts rows and columns of pairwise input.
     assert cross_val_score(mm.BinarySVM(kernel="precomputed"), K, IS_SECOND, cv=3).mean() > 0.9
+    squared = mm.BinarySVM(kernel="precomputed", loss="squared_hinge", tol=1e-9).fit(K, IS_SECOND)
+    assert np.allclose(squared.decision_function(K[:7]), scores(fitted(loss="squared_hinge", tol=1e-9))[:7], atol=1e-3)
 
 
 def test_linear_low_rank_is_the_linear_model():
@@ -193,7 +195,7 @@ def test_advice_for_a_loss_names_solvers_that_the_kernel_has():
     with pytest.raises(ValueError, match=r"use 'block-dual'\.$"):
         fitted(loss="squared_hinge", solver="one-slack")
     with pytest.raises(ValueError, match="a precomputed kernel cannot be approximated"):
-        mm.BinarySVM(kernel="precomputed", loss="squared_hinge").fit(np.eye(4), [0, 1, 0, 1])
+        mm.BinarySVM(kernel="precomputed", solver="sdm").fit(np.eye(4), [0, 1, 0, 1])
 
 
 def test_streams_have_no_kernel():

@@ -117,6 +117,67 @@ def test_block_dual_moves_rows_by_kernel_columns(name, kernel, loss):
             assert case.independent_primal(solution.expansion) == pytest.approx(best.objective, rel=1e-6)
 
 
+FORMS = {
+    "a function": lambda K: mm.Kernel(lambda A, B: rbf_kernel(A, B, gamma=0.8), constant=0.7),
+    "a matrix": np.asarray,
+    "a matrix by columns": np.asfortranarray,
+    "a matrix in float32": lambda K: K.astype(np.float32),
+    "a sparse matrix": sp.csr_array,
+}
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["binary", "multiclass"])
+def test_block_dual_takes_kernels_that_are_values(name, form, loss):
+    case = Case(name, mm.Kernel("rbf", 0.8, constant=0.7), with_weights=True)
+    best = reference.solve(reference.planes(case.model), case.C, case.sample_weight, loss)
+    given = FORMS[form](rbf_kernel(case.X, gamma=0.8))
+    if isinstance(given, mm.Kernel):
+        case.native.kernel = given
+    else:
+        case.native.kernel, case.X = mm.Kernel("precomputed", constant=0.7), given
+    solution = case.train(solver="block-dual", loss=loss, max_iter=100_000)
+    assert solution.certificate.converged
+    # Values in float32 are another kernel, a little.
+    closeness = 1e-5 if form == "a matrix in float32" else 1e-6
+    assert solution.certificate.primal == pytest.approx(best.objective, rel=closeness)
+    for record in solution.history:
+        assert record["dual"] <= best.objective * (1 + closeness)
+        assert record["primal"] >= best.lower_bound * (1 - closeness)
+
+
+def test_a_function_is_asked_for_no_value_twice():
+    rng = np.random.default_rng(0)
+    X, asked = rng.normal(size=(300, 3)), []
+
+    def kernel(A, B):
+        asked.append(A.shape[0] * B.shape[0])
+        return rbf_kernel(A, B, gamma=0.5)
+
+    y = np.where(X[:, 0] > 0.5 * rng.normal(size=300), 1, -1)
+    for loss in ("hinge", "squared_hinge"):
+        asked.clear()
+        solution = mm.train(mm.models.Binary(kernel=mm.Kernel(kernel)), X, y, loss=loss)
+        assert solution.solver == "block-dual"
+        # All of them once; samples for its symmetry, its scale and its signs come before.
+        assert 300 * 300 <= sum(asked) < 1.7 * 300 * 300
+
+
+def test_values_that_do_not_fit_are_cut():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    model = mm.models.Binary(kernel=mm.Kernel(lambda A, B: A @ B.T, cache=1.0))
+    assert mm.train(model, X, y).solver == "one-slack"
+    for options in ({"solver": "block-dual"}, {"loss": "squared_hinge"}):
+        with pytest.raises(ValueError, match=r"for 400 rows 1\.28 MB, and kernel_cache allows 1 MB"):
+            mm.train(model, X, y, **options)
+    # A matrix that is there takes no more memory.
+    model = mm.models.Binary(kernel=mm.Kernel("precomputed", cache=1.0))
+    assert mm.train(model, X @ X.T, y).solver == "block-dual"
+
+
 @pytest.mark.parametrize("cache", [0.0, 0.3, 100.0])
 def test_block_dual_with_columns_that_do_not_fit(cache):
     rng = np.random.default_rng(0)
@@ -348,15 +409,11 @@ def test_solvers_that_need_vectors_say_what_to_do(solver):
         case.train(solver=solver)
 
 
-def test_chains_and_functions_have_no_block_dual():
+def test_chains_have_no_block_dual():
     with pytest.raises(ValueError, match=r"needs features as vectors.*one-slack"):
         Case("chain", KERNELS["rbf"]).train(solver="block-dual")
-    case = Case("binary", KERNELS["rbf"])
-    case.native = mm.models.Binary(kernel=mm.Kernel(lambda A, B: A @ B.T))
-    with pytest.raises(ValueError, match=r"needs features as vectors.*one-slack"):
-        case.train(solver="block-dual")
     with pytest.raises(ValueError, match=r"needs features as vectors.*no solver"):
-        case.train(loss="squared_hinge")
+        Case("chain", KERNELS["rbf"]).train(loss="squared_hinge")
 
 
 def test_a_matrix_that_is_no_kernel_is_refused():
@@ -378,6 +435,20 @@ def test_an_indefinite_kernel_is_found_out():
     model = mm.models.Binary(kernel=mm.Kernel(lambda A, B: -(A @ B.T)))
     with pytest.raises(ValueError, match="not positive semi-definite"):
         mm.train(model, X, y)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_an_indefinite_kernel_is_no_block_problem(loss):
+    """Single rows do not show it: every diagonal entry is positive, and the bounds would close."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y = rng.choice([-1, 1], 60)
+    values = rng.normal(size=(60, 60))
+    K = values + values.T
+    np.fill_diagonal(K, 2.0)
+    for kernel, rows in ((mm.Kernel("sigmoid", 2.0, coef0=-1.0), X), (mm.Kernel("precomputed"), K)):
+        with pytest.raises(ValueError, match="not positive semi-definite"):
+            mm.train(mm.models.Binary(kernel=kernel), rows, y, loss=loss, solver="block-dual")
 
 
 def test_weights_and_expansions_are_not_mistaken_for_each_other():

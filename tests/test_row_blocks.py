@@ -280,6 +280,17 @@ WRONG = {
         "rounded",
     ),
     "weights too short to sum": (lambda: rows().weights(np.zeros(2)), "weights has 2"),
+    "columns of too few rows": (
+        lambda: _core.RowBlocks(space(), np.ones(4), False, _core.stored_columns(np.eye(3), 0.0, 1)),
+        "columns has 3",
+    ),
+    "columns where features do not name rows": (
+        lambda: _core.RowBlocks(space(), np.ones(4), False, _core.stored_columns(np.eye(4), 0.0, 1)),
+        "must name the rows",
+    ),
+    "a matrix that is not square": (lambda: _core.stored_columns(np.ones((4, 3)), 0.0, 1), "row of the matrix has 3"),
+    "a matrix with a negative diagonal": (lambda: _core.stored_columns(-np.eye(4), 0.0, 1), "diagonal must"),
+    "a constant that is no number": (lambda: _core.stored_columns(np.eye(4), np.nan, 1), "constant must"),
     "planes of another problem": (lambda: rows().start(planes_of_two_classes(), False), "belongs to another problem"),
 }
 

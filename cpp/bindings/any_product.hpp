@@ -34,10 +34,13 @@ struct AnyProduct {
     auto visit(Use&& use) {
         return std::visit(use, product);
     }
+    int64_t n_rows() {
+        return visit([](auto& of) { return of.n_rows(); });
+    }
     // Its columns, for solvers that move one row after the other; the product outlives them.
-    std::unique_ptr<maxmargin::RowColumns> columns_of(std::vector<double> diagonal, double constant, maxmargin::Workers workers) {
-        return visit([&]<class Scalar>(maxmargin::KernelProduct<Scalar>& of) -> std::unique_ptr<maxmargin::RowColumns> {
-            return std::make_unique<maxmargin::KernelColumns<Scalar>>(of, std::move(diagonal), constant, std::move(workers));
+    std::shared_ptr<maxmargin::RowColumns> columns_of(std::vector<double> diagonal, double constant, maxmargin::Workers workers) {
+        return visit([&]<class Scalar>(maxmargin::KernelProduct<Scalar>& of) -> std::shared_ptr<maxmargin::RowColumns> {
+            return std::make_shared<maxmargin::KernelColumns<Scalar>>(of, std::move(diagonal), constant, std::move(workers));
         });
     }
 };

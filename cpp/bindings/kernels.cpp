@@ -1,4 +1,5 @@
 // Kernel products for Python.
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 #include <cmath>
@@ -9,6 +10,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/checks.hpp"
+#include "scores/row_columns.hpp"
 #include "scores/row_order.hpp"
 
 using namespace maxmargin;
@@ -55,6 +57,32 @@ nb::object matrix(AnyProduct& self, Array1<int64_t> points, int64_t first, int64
         }
         return nb::cast(to_numpy(std::move(out), {n_rows, width}));
     });
+}
+
+template <class Scalar>
+std::shared_ptr<RowColumns> stored_columns(Array2<Scalar> matrix, double constant, int n_threads) {
+    const int64_t n_rows = static_cast<int64_t>(matrix.shape(0));
+    require_length("a row of the matrix", matrix.shape(1), n_rows);
+    require(std::isfinite(constant), "constant must be finite.");
+    auto columns = std::make_shared<StoredColumns<Scalar>>(matrix.data(), n_rows, constant, workers(n_threads));
+    require_amounts("diagonal", columns->diagonal());
+    return columns;
+}
+
+void bind_row_columns(nb::module_& m) {
+    nb::class_<RowColumns>(m, "RowColumns");
+    m.def(
+        "kernel_columns",
+        [](AnyProduct& product, Array1<double> diagonal, double constant, int n_threads) {
+            const auto k = as_span(diagonal);
+            require_length("diagonal", k.size(), product.n_rows());
+            require_amounts("diagonal", k);
+            require(std::isfinite(constant), "constant must be finite.");
+            return product.columns_of({k.begin(), k.end()}, constant, workers(n_threads));
+        },
+        arg("product"), arg("diagonal"), arg("constant"), arg("n_threads"), nb::keep_alive<0, 1>());
+    m.def("stored_columns", stored_columns<double>, arg("matrix").noconvert(), arg("constant"), arg("n_threads"), nb::keep_alive<0, 1>());
+    m.def("stored_columns", stored_columns<float>, arg("matrix").noconvert(), arg("constant"), arg("n_threads"), nb::keep_alive<0, 1>());
 }
 
 }  // namespace
@@ -113,4 +141,5 @@ void bind_kernels(nb::module_& m) {
         .def("matrix", matrix, arg("points"), arg("first"), arg("end"), arg("n_threads"))
         .def_prop_ro("leaves_out", [](AnyProduct& self) { return self.visit([](auto& product) { return product.leaves_out(); }); })
         .def_prop_ro("n_computed", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_computed(); }); });
+    bind_row_columns(m);
 }

@@ -5,10 +5,10 @@
 #include <limits>
 #include <memory>
 
-#include "bindings/any_product.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/checks.hpp"
+#include "scores/row_columns.hpp"
 #include "solvers/cut_set.hpp"
 #include "solvers/float_vectors.hpp"
 #include "solvers/plane_cache.hpp"
@@ -350,25 +350,18 @@ void bind_row_blocks(nb::module_& m) {
     nb::class_<RowBlocks>(m, "RowBlocks")
         .def(
             "__init__",
-            [](RowBlocks* self, std::shared_ptr<LinearSpace> space, Array1<double> budgets, bool squared, AnyProduct* product,
-               std::optional<Array1<double>> diagonal, double constant, int n_threads) {
+            [](RowBlocks* self, std::shared_ptr<LinearSpace> space, Array1<double> budgets, bool squared, std::shared_ptr<RowColumns> columns) {
                 with_rows(space);
                 require_length("budgets", budgets.shape(0), space->n_examples());
                 require_amounts("budgets", as_span(budgets));
                 const auto C = as_span(budgets);
-                std::unique_ptr<RowColumns> columns;
-                if (product) {
-                    require(diagonal.has_value(), "a kernel product needs its diagonal.");
-                    require_length("diagonal", diagonal->shape(0), space->n_examples());
-                    require_amounts("diagonal", as_span(*diagonal));
-                    require(names_rows(space->features()), "with a kernel product the features must name the rows.");
-                    const auto k = as_span(*diagonal);
-                    columns = product->columns_of({k.begin(), k.end()}, constant, workers(n_threads));
+                if (columns) {
+                    require_length("columns", columns->diagonal().size(), space->n_examples());
+                    require(names_rows(space->features()), "with columns of a kernel the features must name the rows.");
                 }
                 new (self) RowBlocks(space, {C.begin(), C.end()}, squared, std::move(columns));
             },
-            arg("space"), arg("budgets"), arg("squared"), arg("product").none() = nb::none(), arg("diagonal").none() = nb::none(),
-            arg("constant") = 0.0, arg("n_threads") = 1, nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>())
+            arg("space"), arg("budgets"), arg("squared"), arg("columns").none() = nb::none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>())
         .def_prop_ro("n_active", &RowBlocks::n_active)
         .def_prop_ro("n_planes", &RowBlocks::n_planes)
         .def(
@@ -385,7 +378,7 @@ void bind_row_blocks(nb::module_& m) {
             "sweep",
             [](RowBlocks& self, double tolerance, uint64_t seed, Mutable1<double> w, std::optional<Mutable1<float>> rounded) {
                 const MovingWeights weights = moving(self.space(), w, rounded);
-                require(!rounded || !self.has_columns(), "with a kernel product only weights in double are moved.");
+                require(!rounded || !self.has_columns(), "with columns of a kernel only weights in double are moved.");
                 nb::gil_scoped_release release;
                 return self.sweep(tolerance, seed, weights, workers(1));
             },

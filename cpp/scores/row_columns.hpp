@@ -21,16 +21,16 @@ class RowColumns {
     virtual void add(const std::vector<double>& change, int stride, double* scores) const = 0;
 };
 
-// The product outlives it.
-template <class Scalar>
-class KernelColumns final : public RowColumns {
+// Columns of one type of numbers. A batch of them is summed in Sum, and added to the scores in double.
+template <class Scalar, class Sum>
+class TypedColumns : public RowColumns {
   public:
-    KernelColumns(KernelProduct<Scalar>& product, std::vector<double> diagonal, double constant, Workers workers)
-        : product_(product), diagonal_(std::move(diagonal)), constant_(constant), workers_(std::move(workers)) {}
+    TypedColumns(std::vector<double> diagonal, double constant, Workers workers)
+        : workers_(std::move(workers)), diagonal_(std::move(diagonal)), constant_(constant) {}
 
     std::span<const double> diagonal() const override { return diagonal_; }
     void prepare(std::span<const int64_t> rows, std::vector<double>& among) override {
-        columns_ = product_.columns(rows, workers_);
+        columns_ = columns(rows);
         const size_t n = rows.size();
         among.resize(n * n);
         for (size_t p = 0; p < n; ++p)
@@ -38,15 +38,14 @@ class KernelColumns final : public RowColumns {
     }
     void add(const std::vector<double>& change, int stride, double* scores) const override {
         constexpr int64_t chunk_rows = 1024;
-        const int64_t n = product_.n_rows();
-        std::vector<std::vector<Scalar>> memories(std::max(workers_.n_threads, 1));
+        const int64_t n = static_cast<int64_t>(diagonal_.size());
+        std::vector<std::vector<Sum>> memories(std::max(workers_.n_threads, 1));
         // To its end: scores of some rows only would no longer be those of any α.
         for_each_chunk((n + chunk_rows - 1) / chunk_rows, {workers_.n_threads, {}}, [&](int64_t chunk, int thread) {
             const int64_t first = chunk * chunk_rows, length = std::min(chunk_rows, n - first);
             for (int label = 0; label < stride; ++label) {
-                // A batch is summed in Scalar, and added in double.
-                std::vector<Scalar>& sum = memories[thread];
-                sum.assign(chunk_rows, Scalar{0});
+                std::vector<Sum>& sum = memories[thread];
+                sum.assign(chunk_rows, Sum{0});
                 double total = 0.0;
                 bool any = false;
                 for (size_t p = 0; p < columns_.size(); ++p) {
@@ -55,19 +54,59 @@ class KernelColumns final : public RowColumns {
                     any = true;
                     total += a;
                     const Scalar* column = columns_[p] + first;
-                    for (int64_t r = 0; r < length; ++r) sum[r] += static_cast<Scalar>(a) * column[r];
+                    for (int64_t r = 0; r < length; ++r) sum[r] += static_cast<Sum>(a) * static_cast<Sum>(column[r]);
                 }
                 for (int64_t r = 0; any && r < length; ++r) scores[(first + r) * stride + label] += static_cast<double>(sum[r]) + total * constant_;
             }
         });
     }
 
+  protected:
+    Workers workers_;
+
   private:
-    KernelProduct<Scalar>& product_;
+    // The columns of some rows, without the constant; they stay until the next call.
+    virtual std::vector<const Scalar*> columns(std::span<const int64_t> rows) = 0;
+
     std::vector<double> diagonal_;
     double constant_;
-    Workers workers_;
     std::vector<const Scalar*> columns_;
+};
+
+// Columns of a kernel that is computed. The product outlives them.
+template <class Scalar>
+class KernelColumns final : public TypedColumns<Scalar, Scalar> {
+  public:
+    KernelColumns(KernelProduct<Scalar>& product, std::vector<double> diagonal, double constant, Workers workers)
+        : TypedColumns<Scalar, Scalar>(std::move(diagonal), constant, std::move(workers)), product_(product) {}
+
+  private:
+    std::vector<const Scalar*> columns(std::span<const int64_t> rows) override { return product_.columns(rows, this->workers_); }
+
+    KernelProduct<Scalar>& product_;
+};
+
+// Columns of a symmetric matrix, row by row in memory that outlives them. Its numbers are taken as they are: sums are in double.
+template <class Scalar>
+class StoredColumns final : public TypedColumns<Scalar, double> {
+  public:
+    StoredColumns(const Scalar* matrix, int64_t n_rows, double constant, Workers workers)
+        : TypedColumns<Scalar, double>(diagonal_of(matrix, n_rows, constant), constant, std::move(workers)), matrix_(matrix), n_rows_(n_rows) {}
+
+  private:
+    static std::vector<double> diagonal_of(const Scalar* matrix, int64_t n_rows, double constant) {
+        std::vector<double> diagonal(static_cast<size_t>(n_rows));
+        for (int64_t r = 0; r < n_rows; ++r) diagonal[r] = static_cast<double>(matrix[r * n_rows + r]) + constant;
+        return diagonal;
+    }
+    std::vector<const Scalar*> columns(std::span<const int64_t> rows) override {
+        std::vector<const Scalar*> found;
+        for (const int64_t row : rows) found.push_back(matrix_ + row * n_rows_);
+        return found;
+    }
+
+    const Scalar* matrix_;
+    int64_t n_rows_;
 };
 
 }  // namespace maxmargin

@@ -17,7 +17,7 @@ constexpr int64_t runs_per_chunk = 8;
 constexpr int64_t examples_per_poll = 1024;
 }  // namespace
 
-RowBlocks::RowBlocks(std::shared_ptr<const LinearSpace> space, std::vector<double> budgets, bool squared, std::unique_ptr<RowColumns> columns)
+RowBlocks::RowBlocks(std::shared_ptr<const LinearSpace> space, std::vector<double> budgets, bool squared, std::shared_ptr<RowColumns> columns)
     : space_(std::move(space)),
       labels_(*space_->structure().row_labels()),
       squared_(squared),

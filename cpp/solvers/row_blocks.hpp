@@ -26,7 +26,7 @@ class RowBlocks {
     // The space's structure has row_labels. budgets: C_i = C s_i.
     // With columns w is known by its scores: the space's features name the rows, and moving a row moves the scores of all rows. Only
     // weights in double are moved then.
-    RowBlocks(std::shared_ptr<const LinearSpace> space, std::vector<double> budgets, bool squared, std::unique_ptr<RowColumns> columns = nullptr);
+    RowBlocks(std::shared_ptr<const LinearSpace> space, std::vector<double> budgets, bool squared, std::shared_ptr<RowColumns> columns = nullptr);
     ~RowBlocks();
 
     // Σ C_i H_i at these weights (H_i² for the squared hinge). Remembers every block's gap for activate().
@@ -120,7 +120,7 @@ class RowBlocks {
     std::vector<double> budgets_;
     std::unique_ptr<SparseCopy> copy_;
     Features features_;
-    std::unique_ptr<RowColumns> columns_;
+    std::shared_ptr<RowColumns> columns_;
     std::vector<double> norms_;     // ‖x‖²
     std::vector<double> alpha_;     // of two classes
     LabelMasses masses_;            // of more

@@ -171,6 +171,27 @@ class PythonProduct:
         self._points = rows if points is None else points
         self.n_rows = rows.shape[0]
         self.n_computed = 0
+        self._stored: NDArray[Any] | None = None
+
+    def can_be_stored(self, n_bytes: float) -> bool:
+        """Return whether all values of K(rows, rows) are there as a matrix, or take so much memory at most."""
+        is_sparse: bool = sp.issparse(self._rows)
+        return (self._kernel.name == "precomputed" and not is_sparse) or 8.0 * self.n_rows * self.n_rows <= n_bytes
+
+    def store(self) -> NDArray[Any]:
+        """Return all values of K(rows, rows), symmetric, without the kernel's constant; no value is computed again."""
+        if self._stored is None:
+            everyone = np.arange(self.n_rows)
+            if self._kernel.name == "precomputed" and not sp.issparse(self._rows):
+                self._stored = np.ascontiguousarray(self._rows)
+            else:
+                stored = np.empty((self.n_rows, self.n_rows))
+                step = max(1, _BLOCK_VALUES // max(self.n_rows, 1))
+                for first in range(0, self.n_rows, step):
+                    stored[first : first + step] = self._block(slice(first, first + step), everyone)
+                self.n_computed += stored.size
+                self._stored = stored
+        return self._stored
 
     def add(self, coefficients: Coefficients, stride: int, out: FloatArray, n_jobs: int) -> None:
         """Add the product to ``out``, in blocks of rows."""
@@ -188,6 +209,8 @@ class PythonProduct:
         _add_constant(self._kernel.constant, c, stride, out)
 
     def _block(self, rows: slice, points: NDArray[np.int64]) -> FloatArray:
+        if self._stored is not None:
+            return np.asarray(self._stored[rows][:, points], dtype=np.float64)
         if self._kernel.name == "precomputed":
             is_sparse: bool = sp.issparse(self._rows)
             chosen = self._rows[rows][:, points]

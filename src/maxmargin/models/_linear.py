@@ -54,8 +54,8 @@ class LinearModel(ABC):
         """Return what the model can do with this kernel."""
         if not isinstance(kernel, Kernel):
             return cls.abilities
-        # Where an example is one row, columns of a kernel that the core computes take the place of vectors.
-        lacks = {"vectors"} if cls.has_rows and kernel.is_native else {"vectors", "blocks"}
+        # Where an example is one row, columns of the kernel matrix take the place of vectors.
+        lacks = {"vectors"} if cls.has_rows else {"vectors", "blocks"}
         return (cls.abilities | {"kernel"}) - lacks
 
     @abstractmethod

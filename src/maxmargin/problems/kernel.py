@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from maxmargin import _core
 from maxmargin._feature_rows import core_features
 from maxmargin.kernels.kernel import Kernel
-from maxmargin.kernels.product import NativeProduct
+from maxmargin.kernels.product import NativeProduct, PythonProduct
 from maxmargin.problems.base import FloatArray, IntArray, LinearProblem, Part
 from maxmargin.problems.expansion_weights import ExpansionWeights
 from maxmargin.problems.kernel_scores import KernelScores
@@ -19,6 +19,9 @@ from maxmargin.problems.weights import DenseWeights
 
 # Scores that moved with single rows are summed afresh after so many rounds: many small changes leave rounding behind.
 _REFRESH_EVERY = 20
+
+# Kernels whose matrix has no negative eigenvalue, whatever their parameters.
+_ALWAYS_DEFINITE = ("linear", "rbf")
 
 
 class KernelProblem(KernelScores, LinearProblem):
@@ -79,20 +82,30 @@ class KernelProblem(KernelScores, LinearProblem):
 
     def row_blocks(self, C: float, *, squared: bool) -> _core.RowBlocks | None:
         """Return the dual of all examples where each is one row with one label, moved by columns of the kernel matrix."""
-        if not self.space.has_row_labels or not isinstance(self.product, NativeProduct):
+        if not self.space.has_row_labels:
             return None
-        product = self._whole_product()
+        if self.kernel.name not in _ALWAYS_DEFINITE:
+            # Blocks would be solved without a sign of it, and the dual would be no bound.
+            self.check_square(float(np.linalg.eigvalsh(self.sample_matrix())[0]), 1.0)
         s = np.ones(self.n_examples) if self.sample_weight is None else self.sample_weight
         self._n_sums = 0
-        return _core.RowBlocks(
-            self.space,
-            C * s,
-            squared,
-            product.core,
-            self.kernel.diagonal(self._X),
-            self.kernel.constant,
-            self.n_jobs,
-        )
+        return _core.RowBlocks(self.space, C * s, squared, self._columns())
+
+    def _columns(self) -> _core.RowColumns:
+        """Return the columns of the kernel matrix: computed as they are asked for by the core, else all of them."""
+        constant = self.kernel.constant
+        if self.kernel.is_native:
+            diagonal = self.kernel.diagonal(self._X)
+            return _core.kernel_columns(self._whole_product().core, diagonal, constant, self.n_jobs)
+        product = self.product
+        assert isinstance(product, PythonProduct)
+        if not product.can_be_stored(1e6 * self.kernel.cache):
+            raise ValueError(
+                "solver 'block-dual' keeps all values of a kernel that is a function or a sparse matrix: for "
+                f"{self.n_kernel_rows} rows {8e-6 * self.n_kernel_rows**2:.3g} MB, and kernel_cache allows "
+                f"{self.kernel.cache:g} MB. Allow more, or use solver='one-slack'."
+            )
+        return _core.stored_columns(product.store(), constant, self.n_jobs)
 
     def _whole_product(self) -> NativeProduct:
         """Return the product whose columns are whole, in the order of the rows."""

@@ -23,7 +23,15 @@ from maxmargin import _core
 from maxmargin.kernels._repeated_parts import repeated_parts
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel, LowRank
-from maxmargin.kernels.product import DOUBLE_ROWS, Coefficients, Product, centre_of, kernel_product, part_product
+from maxmargin.kernels.product import (
+    DOUBLE_ROWS,
+    Coefficients,
+    Product,
+    PythonProduct,
+    centre_of,
+    kernel_product,
+    part_product,
+)
 from maxmargin.problems.base import SAMPLED_ROWS, FloatArray, IntArray, Leading, Problem, sample_of
 from maxmargin.problems.expansion_weights import ExpansionWeights
 from maxmargin.problems.kernel_cuts import KernelCuts
@@ -165,12 +173,22 @@ class KernelScores(Problem):
 
     def leading(self) -> Leading:
         """Return what the rows have along the direction of the kernel's space that they share most, by a sample of them."""
+        return Leading.of(self.sample_matrix())
+
+    def sample_matrix(self) -> FloatArray:
+        """Return the kernel values among some of the rows."""
         rows = sample_of(self._X.shape[0], SAMPLED_ROWS)
-        return Leading.of(np.asarray(self.kernel(self._X[rows], self._X[rows]), dtype=np.float64))
+        if self.kernel.name != "precomputed":
+            return self.kernel(self._X[rows], self._X[rows])
+        values = self._X[rows][:, rows]
+        is_sparse: bool = sp.issparse(values)
+        return np.asarray(values.toarray() if is_sparse else values, dtype=np.float64) + self.kernel.constant
 
     @property
     def kept_columns(self) -> float:
         """Which share of the columns of the kernel matrix may be kept."""
+        if isinstance(self.product, PythonProduct):
+            return 1.0 if self.product.can_be_stored(1e6 * self.kernel.cache) else 0.0
         n_rows, n_bytes = self._X.shape[0], 4.0 if self.is_single else 8.0
         return float(min(1.0, 1e6 * self.kernel.cache / max(n_bytes * n_rows * n_rows, 1.0)))
 
