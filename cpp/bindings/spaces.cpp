@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 
@@ -17,6 +18,7 @@
 #include "planes/vector_space.hpp"
 #include "scores/instruction_sets.hpp"
 #include "scores/kernels.hpp"
+#include "solvers/dual_choice.hpp"
 #include "structures/chain.hpp"
 
 using namespace maxmargin;
@@ -118,20 +120,23 @@ nb::tuple diverse(const LinearSpace& space, Array1<double> w, Array1<double> str
     });
 }
 
+void require_one_each(const PlaneSpace& space, const PlaneBatch& planes) {
+    space.check(planes);
+    std::vector<bool> is_there(space.n_examples(), false);
+    for (const int32_t example : planes.examples) {
+        require(!is_there[example], "planes must be at most one of each example.");
+        is_there[example] = true;
+    }
+}
+
 double add_changes(const LinearSpace& space, const PlaneBatch& before, const PlaneBatch& after, std::optional<Array1<double>> sample_weight,
                    Mutable1<double> total) {
     require_truth(space);
     require(space.rescaling() == Rescaling::margin, "changes of sums are for margin rescaling.");
     require_length("total", total.shape(0), space.n_weights());
     if (sample_weight) require_length("sample_weight", sample_weight->shape(0), space.n_examples());
-    for (const PlaneBatch* planes : {&before, &after}) {
-        space.check(*planes);
-        std::vector<bool> is_there(space.n_examples(), false);
-        for (const int32_t example : planes->examples) {
-            require(!is_there[example], "planes must be at most one of each example.");
-            is_there[example] = true;
-        }
-    }
+    require_one_each(space, before);
+    require_one_each(space, after);
     double change = 0.0;
     interruptible([&] { change = space.add_changes(before, after, data_or_null(sample_weight), total.data()); });
     return change;
@@ -159,6 +164,24 @@ nb::tuple variants(const LinearSpace& space, Array1<double> w, const std::string
     nb::list planes;
     for (PlaneBatch& batch : found.planes) planes.append(std::move(batch));
     return nb::make_tuple(planes, to_numpy(std::move(found.diversity)), found.most);
+}
+
+auto choose_for_dual(const PlaneSpace& space, const std::vector<const PlaneBatch*>& outputs, Array1<double> w, double C, double linear,
+                     OptionalDoubles sample_weight, int64_t start, int n_sweeps) {
+    require_length("weights", w.shape(0), space.n_weights());
+    require_between("start", start, 0, static_cast<int64_t>(outputs.size()) - 1);
+    require_between("n_sweeps", n_sweeps, 0, 1000);
+    require(std::isfinite(C) && C > 0.0 && std::isfinite(linear), "C must be a positive number, linear a number.");
+    DualPoint point{w.data(), C, linear, {}};
+    if (sample_weight) {
+        require_length("sample_weight", sample_weight->shape(0), space.n_examples());
+        point.weight = as_span(*sample_weight);
+    }
+    for (const PlaneBatch* planes : outputs) {
+        require(planes != nullptr, "outputs must be batches of planes.");
+        require_one_each(space, *planes);
+    }
+    return to_numpy(interruptible([&] { return dual_choice(space, outputs, point, start, n_sweeps); }));
 }
 
 // A model's own search, asked with the numbers of examples and the scale of the weights.
@@ -434,6 +457,8 @@ void bind_spaces(nb::module_& m) {
         .def("k_best", &k_best, arg("weights").noconvert(), arg("k"), arg("n_threads"))
         .def_prop_ro("has_places", [](const LinearSpace& self) { return self.structure().has_places() && self.rescaling() == Rescaling::margin; })
         .def("variants", &variants, arg("weights").noconvert(), arg("source"), arg("strengths"), arg("seed"), arg("n_threads"))
+        .def("choose_for_dual", &choose_for_dual, arg("outputs"), arg("weights").noconvert(), arg("C"), arg("linear"), arg("sample_weight").none(),
+             arg("start"), arg("n_sweeps"))
         .def("add_changes", &add_changes, arg("before"), arg("after"), arg("sample_weight").none(), arg("total").noconvert())
         .def("diverse", &diverse, arg("weights").noconvert(), arg("strengths"), arg("n_threads"));
 

@@ -2,7 +2,7 @@
 The compiled core of maxmargin. Private: use the package's public names.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, overload
 
 import numpy
@@ -243,6 +243,8 @@ class LinearSpace(PlaneSpace):
     def has_places(self) -> bool: ...
 
     def variants(self, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], source: str, strengths: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int, n_threads: int) -> tuple[Any, ...]: ...
+
+    def choose_for_dual(self, outputs: Sequence[PlaneBatch], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], C: float, linear: float, sample_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, start: int, n_sweeps: int) -> NDArray[numpy.int64]: ...
 
     def add_changes(self, before: PlaneBatch, after: PlaneBatch, sample_weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, total: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> float: ...
 

@@ -17,22 +17,20 @@ How outputs become cuts:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.problems.base import FloatArray, IntArray, LinearProblem, Problem
+from maxmargin.problems.base import FloatArray, IntArray, LinearProblem
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._cutting_planes import CutModel
 from maxmargin.solvers.base import Record, Task
 
 SOURCES = ("diverse", "m-best", "random")
 COMBINATIONS = ("ordering", "violation", "dual")
-# Coordinate ascent goes over the examples so many times; the planes it compares are written out, in so many numbers at most.
+# Coordinate ascent goes over the examples so many times.
 _SWEEPS = 2
-_MOST_NUMBERS = 50_000_000
 NOTHING_ADDED: Record = {"extra_violations": None, "diversity": None, "strengths": None}
 
 
@@ -61,11 +59,6 @@ class ExtraCuts:
         if self._combination == "dual" and not problem.has_vectors:
             raise ValueError(
                 "solver_options: combination='dual' needs products of planes, which exact kernels have not."
-            )
-        if self._combination == "dual" and problem.n_examples * self._most * problem.n_weights > _MOST_NUMBERS:
-            raise ValueError(
-                "solver_options: combination='dual' writes out the planes of an iteration, which are too many here "
-                f"({problem.n_examples} examples × {self._most} × {problem.n_weights} weights); use 'violation' or 'ordering'."
             )
 
     def separate(self, model: CutModel) -> bool:
@@ -154,15 +147,13 @@ def steered(strengths: FloatArray, wanted: float, found: FloatArray) -> FloatArr
 class Choices:
     """Outputs of all examples, of which a cut takes one each; ``values`` are those of their planes at w, examples × outputs."""
 
-    def __init__(self, problem: Problem, planes: list[_core.PlaneBatch], weights: DenseWeights) -> None:
+    def __init__(self, problem: LinearProblem, planes: list[_core.PlaneBatch], weights: DenseWeights) -> None:
         self._problem, self._planes = problem, planes
         n, m = problem.n_examples, len(planes)
         self.values: FloatArray = np.zeros((n, m))  # 0 for the truth, which has no plane
-        self._losses: FloatArray = np.zeros((n, m))
         self._places: IntArray = np.full((n, m), -1)
         for k, batch in enumerate(planes):
             ids = batch.examples()
-            self._losses[ids, k] = batch.losses()
             self.values[ids, k] = batch.losses() - problem.space.dots(batch, weights.exact)
             self._places[ids, k] = np.arange(len(batch))
 
@@ -179,30 +170,7 @@ class Choices:
 
         ``linear`` is b = Σ α_k c_k of the point w.
         """
-        n = len(self.values)
-        s = np.ones(n) if self._problem.sample_weight is None else self._problem.sample_weight
-        psi, w = self._vectors, weights.exact
-        chosen = np.full(n, start)
-        u = C * np.einsum("i,ij->j", s, psi[np.arange(n), chosen]) - w
-        c = C * float(s @ self._losses[np.arange(n), chosen])
-        for _ in range(_SWEEPS):
-            for i in range(n):
-                change = C * s[i] * (psi[i] - psi[i, chosen[i]])
-                squares = u @ u + 2.0 * (change @ u) + np.einsum("mj,mj->m", change, change)
-                losses = c + C * s[i] * (self._losses[i] - self._losses[i, chosen[i]])
-                gains = np.maximum(losses - linear - w @ u - change @ w, 0.0)
-                best = int(np.argmax(gains**2 / np.maximum(squares, 1e-300)))
-                if best != chosen[i]:
-                    u, c, chosen[i] = u + change[best], float(losses[best]), best
-        return chosen
-
-    @cached_property
-    def _vectors(self) -> FloatArray:
-        """ψ of all outputs, examples × outputs × weights."""
-        psi = np.zeros((*self.values.shape, self._problem.n_weights))
-        for k, batch in enumerate(self._planes):
-            for place, example in enumerate(batch.examples().tolist()):
-                one = _core.PlaneBatch()
-                one.take(batch, np.array([place], np.int64))
-                self._problem.space.add(one, np.ones(1), psi[example, k])
-        return psi
+        problem = self._problem
+        return problem.space.choose_for_dual(
+            self._planes, weights.exact, C, linear, problem.sample_weight, start, _SWEEPS
+        )
