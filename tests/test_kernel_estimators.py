@@ -182,6 +182,23 @@ def test_weights_that_a_kernel_does_not_have_are_said_to_be_elsewhere():
         fitted().coef_  # noqa: B018
 
 
+@pytest.mark.parametrize("approximation", [{}, {"kernel_approximation": "low-rank", "n_components": 20}])
+def test_a_function_without_a_pickle_is_known_again(approximation):
+    def kernel(gamma):
+        return lambda A, B: rbf_kernel(A, B, gamma=gamma)
+
+    svm = mm.BinarySVM(
+        kernel=kernel(0.5), solver="block-dual", warm_start=True, tol=1e-5, random_state=0, **approximation
+    )
+    first = svm.fit(X, IS_SECOND).n_iter_
+    assert svm.fit(X, IS_SECOND).n_iter_ < first
+    # Another function, even one that looks the same, is another problem.
+    assert svm.set_params(kernel=kernel(0.5)).fit(X, IS_SECOND).n_iter_ == first
+    other = svm.set_params(kernel=kernel(2.0)).fit(X, IS_SECOND)
+    afresh = clone(other).fit(X, IS_SECOND)
+    assert other.certificate_.primal == afresh.certificate_.primal
+
+
 def test_a_function_cannot_change_the_data():
     def centring(A, B):
         A -= A.mean(axis=0)

@@ -8,7 +8,7 @@ at their truth, where neither loss nor features differ.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
+from maxmargin.kernels import Kernel, LowRank
 from maxmargin.models import Binary, Chain, Multiclass, Pairwise, Sequences
 from maxmargin.problems.base import Problem
 from maxmargin.solvers.base import Solver
@@ -147,7 +148,7 @@ class Origins:
 def origin_of(model: Any, X: Any, Y: Any, sample_weight: Any, rescaling: str, solver: str) -> dict[str, Any]:
     """Return what planes of this problem belong to; the model is bound to its data already."""
     # With numbers of features and the like as binding sets them, a model is the same before its first run and its second.
-    attributes = {name: _plain(value) for name, value in vars(model).items() if name != "n_features"}
+    attributes = {name: _plain(_without_function(value)) for name, value in vars(model).items() if name != "n_features"}
     parts = {"model": attributes, "X": X, "Y": Y, "sample_weight": sample_weight, "rescaling": rescaling}
     hashes = {name: _hash(name, part) for name, part in parts.items()}
     # The class itself: one that was edited and defined anew has the old one's name, and perhaps another loss.
@@ -164,6 +165,13 @@ def _function_of(model: Any) -> Any:
     kernel = getattr(model, "kernel", None)
     name = getattr(getattr(kernel, "kernel", kernel), "name", None)
     return name if callable(name) else None
+
+
+def _without_function(part: Any) -> Any:
+    """Return a kernel without its function, which is compared by itself and may have no pickle; anything else as it is."""
+    if isinstance(part, LowRank):
+        return replace(part, kernel=_without_function(part.kernel))
+    return replace(part, name="linear") if isinstance(part, Kernel) and callable(part.name) else part
 
 
 def _first(items: Any, n: int) -> Any:
