@@ -7,6 +7,7 @@ import reference
 from block_rules import exact
 from native_models import many_planes, native
 
+import maxmargin as mm
 from maxmargin import _core
 
 pytestmark = pytest.mark.core
@@ -122,3 +123,21 @@ def test_components_need_the_hinge_and_outputs_that_combine():
     space = _core.VectorSpace(2, 3, "margin")
     with pytest.raises(ValueError, match="by_components"):
         _core.WorkingSets(space, np.ones(2), False, NOTHING, True)
+
+
+def test_long_examples_have_one_block_and_the_same_optimum():
+    """Codes are as long as their example: a plane for each of its stretches would take memory and time by the square of that."""
+    rng = np.random.default_rng(0)
+    lengths = [2500, 40, 2500, 60]
+    X = [rng.normal(size=(length, 4)) for length in lengths]
+    Y = [np.argmax(x[:, :3] + rng.normal(size=(len(x), 3)), axis=1) for x in X]
+    solution = mm.train(mm.models.Chain(3), X, Y, 1e-3, solver="block-dual", tol=1e-4)
+    assert solution.certificate.converged
+    other = mm.train(mm.models.Chain(3), X, Y, 1e-3, solver="one-slack", tol=1e-4)
+    assert solution.certificate.dual <= other.certificate.primal
+    assert other.certificate.dual <= solution.certificate.primal
+    # At w = 0 all places of a short example differ; later its stretches part, which a long one's would too.
+    parted = mm.train(mm.models.Chain(3), X[1::2], Y[1::2], 0.1, solver="block-dual", tol=1e-4)
+    assert max(record["blocks"] for record in parted.history) > 10
+    whole = mm.train(mm.models.Chain(3), X[::2], Y[::2], 0.1, solver="block-dual", tol=1e-2)
+    assert max(record["blocks"] for record in whole.history) == 2

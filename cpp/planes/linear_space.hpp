@@ -39,6 +39,10 @@ class LinearSpace final : public PlaneSpace {
 
     // Under slack rescaling ψ is a product with the loss, which is no sum over components.
     bool has_components() const override { return rescaling() == Rescaling::margin && structure_->has_components(); }
+    bool is_worth_parting(int32_t example) const override {
+        constexpr int64_t most_places = 2000;
+        return structure_->code_length(example) <= most_places;
+    }
     void components(int32_t example, Code code, std::vector<Span>& spans) const override;
     void cover(int32_t example, Span span, PlaneParts& planes) const override;
     bool search_within(int32_t example, Span span, const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, std::vector<int32_t>& code,

@@ -93,6 +93,12 @@ class PlaneSpace {
 
     // Whether outputs that differ from the truth in places that do not touch can be combined, Δ and ψ being sums over them.
     virtual bool has_components() const { return false; }
+    // Whether that is worth while for an example: the codes of its planes are as long as it is, each of its stretches has some, and
+    // a long one has many of both.
+    virtual bool is_worth_parting(int32_t example) const {
+        (void)example;
+        return false;
+    }
     // The components in which a code differs from the truth: spans of which no two touch.
     virtual void components(int32_t example, Code code, std::vector<Span>& spans) const {
         (void)example, (void)code, (void)spans;

@@ -9,7 +9,7 @@ namespace maxmargin {
 template <class Use>
 void WorkingSets::distribute(int64_t example, const Candidate& plane, Use&& use) {
     std::vector<Block>& own = blocks_[example];
-    if (!by_components_) {
+    if (!is_parted(example)) {
         if (own.empty()) own.push_back({.example = static_cast<int32_t>(example), .budget = budgets_[example], .span = {}});
         use(own.front(), plane);
         return;

@@ -107,7 +107,7 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
             const int64_t plane = next;
             next += is_found;
             if (budgets_[example] <= 0.0) continue;
-            if (is_found && !by_components_) {
+            if (is_found && !is_parted(example)) {
                 distribute(example, {found.code(plane), found.losses[plane]}, [&](Block& block, const Candidate& share) { visit(block, &share, rule, w, result); });
                 continue;
             }
@@ -157,6 +157,8 @@ void WorkingSets::search_all(std::span<Block* const> blocks, WeightsView w, cons
     for_each_chunk(static_cast<int64_t>(blocks.size()), workers, [&](int64_t k, int thread) {
         const Block& block = *blocks[k];
         Memory::Found& found = memory.found[k];
+        found.is_any = false;
+        if (!is_parted(block.example)) return;
         PlaneScratch& scratch = *memory.scratches[thread];
         std::vector<double> products(block.parts.size());
         double product = 0.0;
@@ -173,7 +175,7 @@ bool WorkingSets::is_touched(const Block& block) const {
 void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& rule, MovingWeights w, Sweep& result, int64_t next_row) {
     Memory& memory = *memory_;
     ++result.visits;
-    const bool searches = by_components_ && rule.searches;
+    const bool searches = rule.searches && is_parted(block.example);
     const size_t n_rows = block.parts.rows.size();
     result.work += 1.0 + (searches ? 1.0 + rule.search_work : 1.0) * static_cast<double>(n_rows) + static_cast<double>(block.parts.weights.size()) / terms_per_row;
     ++block.quiet;
@@ -277,7 +279,7 @@ int64_t WorkingSets::solve(Block& block, const Rule& rule) {
 void WorkingSets::drop_planes(Block& block, const Rule& rule, Sweep& result) {
     const size_t n = block.size();
     size_t n_empty = static_cast<size_t>(std::count(block.alpha.begin(), block.alpha.end(), 0.0));
-    const size_t n_dropped = rule.drops_empty ? n_empty : n > rule.max_planes ? std::min(n_empty, n - rule.max_planes) : 0;
+    const size_t n_dropped = rule.drops_empty && is_parted(block.example) ? n_empty : n > rule.max_planes ? std::min(n_empty, n - rule.max_planes) : 0;
     if (n_dropped == 0) return;
     std::vector<bool> drop(n, false);
     for (size_t k = 0; k < n_dropped; ++k) {

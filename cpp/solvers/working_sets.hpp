@@ -131,6 +131,8 @@ class WorkingSets {
     template <class Use>
     void distribute(int64_t example, const Candidate& plane, Use&& use);
     bool is_touched(const Block& block) const;
+    // Whether an example has a block for each stretch.
+    bool is_parted(int64_t example) const { return by_components_ && space_->is_worth_parting(static_cast<int32_t>(example)); }
     bool searches_at_once(const Rule& rule) const { return by_components_ && rule.searches && rule.search_batch > 1; }
     void visit_all(std::vector<Block*>& blocks, const Rule& rule, MovingWeights w, const Workers& workers, Sweep& result);
     void search_all(std::span<Block* const> blocks, WeightsView w, const Workers& workers) const;
