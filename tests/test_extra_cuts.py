@@ -233,11 +233,11 @@ def test_cuts_for_the_dual_promise_most(kind, weighted):
         u = C * g - weights.exact
         return max(C * factors @ batch.losses() - linear - weights.exact @ u, 0.0) ** 2 / (u @ u)
 
-    n = bound.n_examples
+    n, dual = bound.n_examples, _core.DualChoice(bound.space, planes, weights.exact, s)
     for m in range(1, 4):
-        assert promise(choices.best_towards(m, C, weights, linear)) >= promise(np.full(n, m)) - 1e-9
+        assert promise(dual.choose(C, linear, m, 2)) >= promise(np.full(n, m)) - 1e-9
         # After many sweeps no change of one example's output is better.
-        chosen = bound.space.choose_for_dual(planes, weights.exact, C, linear, s, m, 50)
+        chosen = dual.choose(C, linear, m, 50)
         for i, k in itertools.product(range(n), range(4)):
             other = chosen.copy()
             other[i] = k
@@ -261,6 +261,7 @@ WRONG = {
     "a C below 0": ({"C": -1.0}, "C must"),
     "weights of too few examples": ({"sample_weight": np.ones(1)}, "sample_weight has 1"),
     "two planes of one example": ({"outputs": "twice"}, "at most one of each"),
+    "no outputs": ({"outputs": []}, "a batch of planes at least"),
 }
 
 
@@ -270,15 +271,17 @@ def test_wrong_choices_are_refused(what):
     bound = native_model.bind(X, Y)
     planes, _, _ = bound.space.variants(np.zeros(bound.n_weights), "random", np.full(3, 0.5), 1, 1)
     changed, message = WRONG[what]
-    call = {"outputs": planes, "weights": np.zeros(bound.n_weights), "C": 1.0, "linear": 0.0, "sample_weight": None}
-    call |= {"start": 0, "n_sweeps": 1} | changed
-    if call["outputs"] == "twice":
+    made = {"outputs": planes, "weights": np.zeros(bound.n_weights), "sample_weight": None}
+    asked = {"C": 1.0, "linear": 0.0, "start": 0, "n_sweeps": 1}
+    for name, value in changed.items():
+        (made if name in made else asked)[name] = value
+    if made["outputs"] == "twice":
         both = _core.PlaneBatch()
         for _ in range(2):
             both.extend(planes[1])
-        call["outputs"] = [both]
+        made["outputs"] = [both]
     with pytest.raises(ValueError, match=message):
-        bound.space.choose_for_dual(**call)
+        _core.DualChoice(bound.space, **made).choose(**asked)
 
 
 def test_what_has_no_places_is_refused():

@@ -166,22 +166,33 @@ nb::tuple variants(const LinearSpace& space, Array1<double> w, const std::string
     return nb::make_tuple(planes, to_numpy(std::move(found.diversity)), found.most);
 }
 
-auto choose_for_dual(const PlaneSpace& space, const std::vector<const PlaneBatch*>& outputs, Array1<double> w, double C, double linear,
-                     OptionalDoubles sample_weight, int64_t start, int n_sweeps) {
-    require_length("weights", w.shape(0), space.n_weights());
-    require_between("start", start, 0, static_cast<int64_t>(outputs.size()) - 1);
-    require_between("n_sweeps", n_sweeps, 0, 1000);
-    require(std::isfinite(C) && C > 0.0 && std::isfinite(linear), "C must be a positive number, linear a number.");
-    DualPoint point{w.data(), C, linear, {}};
-    if (sample_weight) {
-        require_length("sample_weight", sample_weight->shape(0), space.n_examples());
-        point.weight = as_span(*sample_weight);
-    }
-    for (const PlaneBatch* planes : outputs) {
-        require(planes != nullptr, "outputs must be batches of planes.");
-        require_one_each(space, *planes);
-    }
-    return to_numpy(interruptible([&] { return dual_choice(space, outputs, point, start, n_sweeps); }));
+void bind_dual_choice(nb::module_& m) {
+    nb::class_<DualChoice>(m, "DualChoice")
+        .def(
+            "__init__",
+            [](DualChoice* self, const PlaneSpace& space, const std::vector<std::shared_ptr<PlaneBatch>>& outputs, Array1<double> w,
+               OptionalDoubles sample_weight) {
+                require(!outputs.empty(), "outputs must have a batch of planes at least.");
+                for (const std::shared_ptr<PlaneBatch>& planes : outputs) {
+                    require(planes != nullptr, "outputs must be batches of planes.");
+                    require_one_each(space, *planes);
+                }
+                require_length("weights", w.shape(0), space.n_weights());
+                if (sample_weight) require_length("sample_weight", sample_weight->shape(0), space.n_examples());
+                const auto s = sample_weight ? as_span(*sample_weight) : std::span<const double>();
+                interruptible([&] { new (self) DualChoice(space, {outputs.begin(), outputs.end()}, as_span(w), s); });
+            },
+            arg("space"), arg("outputs"), arg("weights").noconvert(), arg("sample_weight").none().noconvert(), nb::keep_alive<1, 2>(),
+            nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>())
+        .def(
+            "choose",
+            [](DualChoice& self, double C, double linear, int64_t start, int n_sweeps) {
+                require(std::isfinite(C) && C > 0.0 && std::isfinite(linear), "C must be a positive number, linear a number.");
+                require_between("start", start, 0, self.n_outputs() - 1);
+                require_between("n_sweeps", n_sweeps, 0, 1000);
+                return to_numpy(interruptible([&] { return self.choose(C, linear, start, n_sweeps); }));
+            },
+            arg("C"), arg("linear"), arg("start"), arg("n_sweeps"));
 }
 
 // A model's own search, asked with the numbers of examples and the scale of the weights.
@@ -457,8 +468,6 @@ void bind_spaces(nb::module_& m) {
         .def("k_best", &k_best, arg("weights").noconvert(), arg("k"), arg("n_threads"))
         .def_prop_ro("has_places", [](const LinearSpace& self) { return self.structure().has_places() && self.rescaling() == Rescaling::margin; })
         .def("variants", &variants, arg("weights").noconvert(), arg("source"), arg("strengths"), arg("seed"), arg("n_threads"))
-        .def("choose_for_dual", &choose_for_dual, arg("outputs"), arg("weights").noconvert(), arg("C"), arg("linear"), arg("sample_weight").none(),
-             arg("start"), arg("n_sweeps"))
         .def("add_changes", &add_changes, arg("before"), arg("after"), arg("sample_weight").none(), arg("total").noconvert())
         .def("diverse", &diverse, arg("weights").noconvert(), arg("strengths"), arg("n_threads"));
 
@@ -503,4 +512,5 @@ void bind_spaces(nb::module_& m) {
                 return nb::make_tuple(cut.loss, to_numpy(std::move(cut.sum)), cut.n_planes);
             },
             arg("t"), arg("sample_weight").none(), arg("n_threads"));
+    bind_dual_choice(m);
 }

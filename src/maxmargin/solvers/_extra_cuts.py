@@ -134,7 +134,9 @@ class ExtraCuts:
             order = np.argsort(-choice.values, axis=1, kind="stable")
             return [choice.batch(order[:, m]) for m in range(1, len(planes))]
         linear = float(model.alpha @ model.losses)
-        return [choice.batch(choice.best_towards(m, self._C, model.weights, linear)) for m in range(1, len(planes))]
+        problem = self._problem
+        dual = _core.DualChoice(problem.space, planes, model.weights.exact, problem.sample_weight)
+        return [choice.batch(dual.choose(self._C, linear, m, _SWEEPS)) for m in range(1, len(planes))]
 
 
 def steered(strengths: FloatArray, wanted: float, found: FloatArray) -> FloatArray:
@@ -148,7 +150,7 @@ class Choices:
     """Outputs of all examples, of which a cut takes one each; ``values`` are those of their planes at w, examples × outputs."""
 
     def __init__(self, problem: LinearProblem, planes: list[_core.PlaneBatch], weights: DenseWeights) -> None:
-        self._problem, self._planes = problem, planes
+        self._planes = planes
         n, m = problem.n_examples, len(planes)
         self.values: FloatArray = np.zeros((n, m))  # 0 for the truth, which has no plane
         self._places: IntArray = np.full((n, m), -1)
@@ -164,13 +166,3 @@ class Choices:
         for k, batch in enumerate(self._planes):
             found.take(batch, places[(chosen == k) & (places >= 0)].astype(np.int64))
         return found
-
-    def best_towards(self, start: int, C: float, weights: DenseWeights, linear: float) -> IntArray:
-        """Return the choice that raises the dual most in a line search from w, by coordinate ascent from the outputs ``start``.
-
-        ``linear`` is b = Σ α_k c_k of the point w.
-        """
-        problem = self._problem
-        return problem.space.choose_for_dual(
-            self._planes, weights.exact, C, linear, problem.sample_weight, start, _SWEEPS
-        )
