@@ -11,6 +11,7 @@ import maxmargin as mm
 from maxmargin import _core
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers import base, block_dual, driver
+from maxmargin.solvers._blocks import Blocks
 from maxmargin.solvers.block_dual import BlockDual
 
 pytestmark = pytest.mark.core
@@ -95,12 +96,44 @@ def test_long_iterations_are_broken_off(solver, no_overtime, broken_off):
     certificate = solution.certificate
     assert not certificate.converged
     assert np.all(np.isfinite(solution.w))
-    if certificate.primal is None:
-        assert not np.any(solution.w)
-    elif certificate.dual is not None:
+    if certificate.primal is not None and certificate.dual is not None:
         assert certificate.dual <= certificate.primal
         exact = model.bind(X, Y).primal(weights_of(solution.w), 1.0, squared=False)
         assert certificate.primal == pytest.approx(exact, rel=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["auto", "block-dual", "sdm"])
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, _core.OutOfTime])
+def test_what_is_broken_off_before_its_first_bounds_keeps_its_point(solver, ending, monkeypatch):
+    """The first planes are swept for seconds on noisy data: what they gave is no reason to end with w = 0."""
+    sweep, n_sweeps = Blocks.sweep, 0
+
+    def broken(self, *args, **options):
+        nonlocal n_sweeps
+        n_sweeps += 1
+        if n_sweeps == 3:
+            raise ending
+        return sweep(self, *args, **options)
+
+    def unknown(self, *args, **options):
+        raise ending
+
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(8, 5)) for _ in range(250)]
+    Y = [rng.integers(3, size=8) for _ in X]
+    model = mm.models.Chain(3)
+    monkeypatch.setattr(Blocks, "sweep", broken)
+    monkeypatch.setattr(Blocks, "search_all", unknown)  # sdm's primal, after its first loop over the oracle
+    with pytest.warns(UserWarning, match="interrupted|was reached"):
+        solution = mm.train(model, X, Y, 1.0, solver=solver, max_time=1000.0)
+    certificate = solution.certificate
+    assert np.any(solution.w)
+    exact = model.bind(X, Y).primal(weights_of(solution.w), 1.0, squared=False)
+    assert certificate.primal == pytest.approx(exact, rel=1e-9)
+    assert 0.0 < certificate.dual < certificate.primal
+    assert not certificate.converged
+    assert solution.history[-1]["dual"] == certificate.dual
+    assert ("reason" in solution.history[0]) == (solver == "auto")
 
 
 def test_a_path_starts_afresh_after_a_run_that_was_broken_off(monkeypatch):

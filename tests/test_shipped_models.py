@@ -216,6 +216,59 @@ def test_an_inexact_oracle_warns_once_and_keeps_the_dual_a_lower_bound(answer, s
         assert record["dual"] <= best.objective * (1 + 1e-9)
 
 
+class Greedy(mm.Model):
+    """Sequences of two labels, searched from left to right without a look ahead."""
+
+    n_features = 8
+
+    def joint_feature(self, x, y):
+        features = np.zeros(8)
+        for row, label in zip(x, y, strict=True):
+            features[2 * label : 2 * label + 2] += row
+        for before, after in itertools.pairwise(y):
+            features[4 + 2 * before + after] += 1.0
+        return features
+
+    def loss(self, y_true, y):
+        return float(sum(a != b for a, b in zip(y_true, y, strict=True)))
+
+    def argmax(self, x, w):
+        return self._from_the_left(w[:4].reshape(2, 2) @ np.transpose(x), w)
+
+    def loss_augmented_argmax(self, x, y_true, w):
+        is_wrong = np.arange(2)[:, None] != np.asarray(y_true)
+        return self._from_the_left(w[:4].reshape(2, 2) @ np.transpose(x) + is_wrong, w)
+
+    @staticmethod
+    def _from_the_left(table, w):
+        found = []
+        for scores in table.T:
+            if found:
+                scores = scores + w[4 + 2 * found[-1] : 6 + 2 * found[-1]]
+            found.append(int(np.argmax(scores)))
+        return tuple(found)
+
+
+@pytest.mark.parametrize("solver", [name for name in EXACT if name != "sampled-cuts"])
+def test_a_heuristic_search_ends_neither_in_an_error_nor_with_a_primal_below_the_dual(solver):
+    """Primals look best where the search fails most: such points were certified, with a negative gap, or blamed on rounding."""
+    loss, n_caught = min(SOLVERS[solver].losses), 0
+    for seed in (10, 59, 78, 120, 138):
+        rng = np.random.default_rng(seed)
+        X = [rng.normal(size=(int(length), 2)) for length in rng.integers(1, 4, int(rng.integers(2, 6)))]
+        Y = [tuple(rng.integers(2, size=len(x)).tolist()) for x in X]
+        best = optimum(Greedy(), X, Y, lambda x: list(itertools.product(range(2), repeat=len(x))), C=10.0, loss=loss)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            solution = mm.train(Greedy(), X, Y, 10.0, solver=solver, loss=loss, max_iter=60, random_state=0)
+        certificate = solution.certificate
+        assert certificate.gap >= 0.0
+        assert certificate.dual <= best.objective * (1 + 1e-9)
+        assert certificate.exact == (not any(w.category is InexactOracleWarning for w in caught))
+        n_caught += not certificate.exact
+    assert n_caught
+
+
 def test_an_answer_worse_than_the_truth_is_replaced_by_the_truth():
     class Worst(Classes):
         def loss_augmented_argmax(self, x, y_true, w):

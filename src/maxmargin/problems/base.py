@@ -98,6 +98,8 @@ class Problem(ABC):
         is known by its scores, and only cuts have products.
     bounds_misses : bool
         Whether searches that may miss the best output say by how much at most.
+    searches_can_be_ended : bool
+        Whether searches end soon after Ctrl-C, or when their time is up: those in Python do when they like.
     starts_processes : bool
         Whether searches may run in processes of their own.
     depends_on_all : bool
@@ -106,6 +108,7 @@ class Problem(ABC):
 
     space: _core.PlaneSpace
     bounds_misses = False
+    searches_can_be_ended = True
     starts_processes = False
     cheap_oracle = False
     can_be_inexact = False
@@ -284,6 +287,16 @@ class Problem(ABC):
             warn_caller(
                 f"the oracle's answer for example {example} is worth less than an output already known: it is not an exact "
                 "maximiser. The better output is used; the dual stays a lower bound, the primal becomes an estimate.",
+                InexactOracleWarning,
+            )
+        self.is_exact = False
+
+    def report_refuted(self, primal: float, dual: float) -> None:
+        """Note that the oracle's answers at some w add up to less than the optimum is proved to be; warn the first time."""
+        if self.is_exact:
+            warn_caller(
+                f"the oracle's answers add up to a primal of {primal:g} where the dual proves {dual:g}: it is not an exact "
+                "maximiser. Such points are passed over; the dual stays a lower bound, the primal becomes an estimate.",
                 InexactOracleWarning,
             )
         self.is_exact = False

@@ -44,6 +44,7 @@ class PythonProblem(Problem):
     """
 
     can_be_inexact = True
+    searches_can_be_ended = False
     always_precise = True
     starts_processes = True
 

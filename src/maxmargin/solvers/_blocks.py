@@ -164,6 +164,11 @@ class Blocks:
             self._sum_weights()
         return self.sets.linear_part() - 0.5 * self.weights.norm2()
 
+    def unfinished(self) -> Iterate:
+        """Return the point of the current α, whatever stopped its moves, and the dual."""
+        self._has_moved = True
+        return Iterate(self.weights, dual=self.dual())
+
     def start_from(self, planes: _core.PlaneBatch) -> None:
         """Take over the planes of an earlier run with their α, at whatever C."""
         self.sets.start(planes, self.weights.exact)
@@ -191,6 +196,10 @@ class BlockSolver(Solver):
     def planes(self) -> _core.PlaneBatch | None:
         """Return the planes of all working sets."""
         return None if self._blocks is None else self._blocks.sets.planes()
+
+    def unfinished(self) -> Iterate | None:
+        """Return where the working sets are."""
+        return None if self._blocks is None else self._blocks.unfinished()
 
     def _start(self, task: Task, planes: Any) -> Blocks:
         self._blocks = blocks = Blocks(task)

@@ -153,6 +153,10 @@ class Solver(ABC):
         """Return the point to end with where that is not the best of the iterates."""
         return None
 
+    def unfinished(self) -> Iterate | None:
+        """Return the point and the dual that there are where a run is broken off before it knows a primal; None for none."""
+        return None
+
     def final_dual(self, task: Task) -> float | None:
         """Return a lower bound of the optimum where it is computed once, after the last iterate, and not with each."""
         return None

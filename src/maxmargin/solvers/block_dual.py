@@ -218,6 +218,10 @@ class BlockDual(Solver):
         """Return the planes of all blocks."""
         return None if self._blocks is None else self._blocks.planes()
 
+    def unfinished(self) -> Iterate | None:
+        """Return where the blocks are."""
+        return None if self._blocks is None else self._blocks.unfinished()
+
 
 class _Mean:
     """The mean of several w, the k-th with weight k."""

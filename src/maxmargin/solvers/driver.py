@@ -68,6 +68,11 @@ class _Best:
         if dual is not None:
             self.dual = max(self.dual, dual, 0.0)
 
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the dual proves more than the primal, and more than rounding could."""
+        return bool(np.isfinite(self.primal) and self.dual > self.primal + _ROUNDED_OFF * abs(self.primal))
+
     def take(self, result: DenseWeights | None) -> None:
         """Become the point that the solver ends with, if it names one; its primal is yet to be evaluated."""
         if result is not None and not self.is_taken:
@@ -156,11 +161,11 @@ class _Stall:
     gap: float = np.inf
     n_in_vain: int = 0
 
-    def look_at(self, gap: float, iterate: Iterate) -> None:
-        if iterate.primal is None or not np.isfinite(gap):
+    def look_at(self, best: _Best, iterate: Iterate) -> None:
+        if iterate.primal is None or best.dual == -np.inf:
             return
-        if gap < (1.0 - _FALL) * self.gap:
-            self.gap, self.n_in_vain = gap, 0
+        if best.gap < (1.0 - _FALL) * self.gap:
+            self.gap, self.n_in_vain = best.gap, 0
         else:
             self.n_in_vain += 1
 
@@ -201,7 +206,18 @@ class _Run:
                 # Training was cut short: its last point is better than those before it, more often than not.
                 self.best.look_at(iterate, self.task)
             self.best.settle(self.solver.primal_estimate(self.task), self.task)
+            if self._is_refuted():
+                # No point is known at which the searches do not fail; the optimum is no less than this.
+                self.best.primal = self.best.dual
         return ending
+
+    def _is_refuted(self) -> bool:
+        """Return whether the best point is one at which the searches are proved to have failed."""
+        problem, best = self.task.problem, self.best
+        if not problem.can_be_inexact or problem.bounds_misses or not best.is_refuted:
+            return False
+        problem.report_refuted(best.primal, best.dual)
+        return True
 
     def _longest(self) -> float | None:
         """Return after how many seconds a step is broken off."""
@@ -219,7 +235,10 @@ class _Run:
                 iterate.primal, iterate.weights, task.C, squared=task.loss == "squared_hinge"
             )
         self.best.update(iterate)
-        self._stall.look_at(self.best.gap, iterate)
+        if self._is_refuted():
+            # Where searches fail most, primals look best: another point is to be found.
+            self.best.primal = self._stall.gap = np.inf
+        self._stall.look_at(self.best, iterate)
         seconds = time.perf_counter() - self._start
         self.history.append(self.best.record(iterate, len(self.history) + 1, seconds, problem.oracle_calls))
         if self.verbose > 1 or (self.verbose == 1 and (iterate.primal is not None or not self.solver.has_dual)):
@@ -240,18 +259,39 @@ class _Run:
             self.solver.demand_precision()
         if self._stall.is_long and best.is_within(_ROUNDED_GAP):
             return _AS_CLOSE_AS_POSSIBLE
-        if self._stall.is_long and problem.bounds_misses and not problem.is_exact:
+        if self._stall.is_long and not problem.is_exact:
             return "the gap no longer closes, for what searches leave open"
         if self.max_iter is not None and len(self.history) >= self.max_iter:
             return f"max_iter={self.max_iter} was reached"
         return _time_is_up(self.max_time) if self.task.is_over else ""
 
     def break_off(self) -> None:
-        """End with what there is; with a kernel, whose first step may take long, at least with w = 0, which has no scores."""
-        self.best.take(self.solver.result())
+        """End with what there is: where no point was evaluated yet, with the one that the solver is at.
+
+        With a kernel, whose first step may take long, that is at least w = 0, which has no scores. The primal is evaluated if
+        that takes a little longer only.
+        """
+        best, problem = self.best, self.task.problem
+        best.take(self.solver.result())
+        left = None if best.is_taken or not best.has_primal or np.isfinite(best.primal) else self._left()
+        if left is None:
+            return
+        try:
+            if problem.searches_can_be_ended:
+                with _core.Deadline(max(_OVERTIME * (time.perf_counter() - self._start), _LEAST_OVERTIME)):
+                    best.look_at(left, self.task)
+        except (KeyboardInterrupt, _core.OutOfTime):
+            pass
+        if left.weights is not None and not np.isfinite(best.primal):
+            best.weights.assign(left.weights)
+        self._take(left)
+
+    def _left(self) -> Iterate | None:
+        """Return the point that a solver without a primal was at, and what it knows of it."""
         problem = self.task.problem
-        if not (self.history or problem.has_vectors or self.best.is_taken):
-            self.best.look_at(Iterate(problem.zero_weights(), dual=0.0), self.task)
+        if problem.has_vectors:
+            return self.solver.unfinished()
+        return None if self.history else Iterate(problem.zero_weights(), dual=0.0)
 
     def certify(self, ending: str) -> Certificate:
         """Return the certificate of the best point, which the last record repeats; warn where training did not converge."""
