@@ -14,9 +14,6 @@ from maxmargin.problems.base import IntArray, Problem
 _CANDIDATES = ("block-dual", "one-slack", "n-slack")
 # The oracle is asked for so many examples to learn what it costs and how long its planes are, or for fewer if that takes long.
 _PROBED, _LONG_PROBE = 8, 0.05
-# Where a search takes more seconds than this, some passes leave out the examples that are clearly satisfied. (By the clock: the
-# history says so, and solver_options repeats it.)
-_DEAR_SEARCH = 5e-3
 # Planes kept for all examples may take so much memory; beyond, cuts, which are sums of planes, are kept instead.
 _MOST_BYTES = 4e9
 _BYTES_PER_TERM = 48
@@ -102,9 +99,6 @@ def choose_by_problem(
             return _with_defaults(Choice("one-slack", _SHARED, {}))
     if not problem.has_vectors:
         return _with_kernel(choice, problem, loss, C)
-    if problem.starts_processes and problem.n_jobs > 1:
-        # A model in Python: processes would be started for the probe, outside of what Ctrl-C ends in good order.
-        return choice
     try:
         with _core.Deadline(seconds_left):
             seconds, n_terms = _probe(problem, ids)
@@ -114,13 +108,9 @@ def choose_by_problem(
     if loss == "hinge" and n_bytes > _MOST_BYTES and not choice.options:
         reason = f"planes of all examples would take about {n_bytes / 1e9:.0f} GB; a cut takes a sum of them"
         return _with_defaults(Choice("one-slack", reason, {}, seconds))
-    reason, options = f"{choice.reason}; searching an example takes {seconds:.2g} s", choice.options
-    if seconds > _DEAR_SEARCH and not options:
-        reason, options = (
-            f"{reason}: those that are clearly satisfied are searched less often",
-            {"skip_satisfied": True},
-        )
-    return Choice(choice.solver, reason, options, seconds)
+    return Choice(
+        choice.solver, f"{choice.reason}; searching an example takes {seconds:.2g} s", choice.options, seconds
+    )
 
 
 def choose_by_planes(
@@ -153,8 +143,11 @@ def _is_steep(problem: Problem, C: float) -> bool:
 def _probe(problem: Problem, ids: IntArray) -> tuple[float, float]:
     """Return the seconds of a search and the length of the code of a plane, by the first examples at w = 0."""
     weights, n_terms, n_probed, seconds = problem.zero_weights(), 0, 0, 0.0
-    # One by one at first: where they take long they tell enough, but the very first may have to load and compile things.
-    for some in (ids[:1], ids[1:2], ids[2:]):
+    # One by one at first: where they take long they tell enough, but the very first may have to load and compile things. Single
+    # examples are searched in this process: others would be started for the probe, outside of what Ctrl-C ends in good order.
+    are_single = problem.starts_processes and problem.n_jobs > 1
+    groups = [ids[k : k + 1] for k in range(len(ids))] if are_single else [ids[:1], ids[1:2], ids[2:]]
+    for some in groups:
         if len(some) == 0 or (n_probed > 1 and seconds > _LONG_PROBE):
             break
         start = time.perf_counter()
