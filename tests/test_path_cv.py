@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -140,6 +140,34 @@ def test_scoring_decides():
     assert search.C_ == 1e-5
     assert search.score(X, y) <= 0.0
     assert mm.PathCV(estimator, CS, cv=3, scoring="f1_macro").fit(X, y).C_ == 1.0
+
+
+def test_groups_stay_together():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    groups = np.arange(60) % 3
+    seen = []
+
+    class Watched(GroupKFold):
+        def split(self, X, y=None, groups=None):
+            for train, held_out in super().split(X, y, groups):
+                seen.append(set(groups[train]) & set(groups[held_out]))
+                yield train, held_out
+
+    search = mm.PathCV(mm.MulticlassSVM(), [0.1, 1.0], cv=Watched(3)).fit(X, np.argmax(X, 1), groups=groups)
+    assert search.scores_.shape == (3, 2)
+    assert seen == [set()] * 3
+
+
+def test_scores_that_are_not_finite_are_not_chosen_and_named():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    with pytest.warns(UserWarning, match=r"not finite for C = 0\.1, which") as caught:
+        search = mm.PathCV(
+            mm.MulticlassSVM(), [0.1, 1.0], cv=3, scoring=lambda svm, X, y: np.nan if svm.C == 0.1 else 0.5
+        ).fit(X, np.argmax(X, 1))
+    assert search.C_ == 1.0
+    assert caught[0].filename == __file__
 
 
 def test_weights_are_split_with_the_examples():

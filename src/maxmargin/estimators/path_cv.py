@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from maxmargin._parameters import check_bool, is_number
 from maxmargin._path import default_grid
+from maxmargin._warnings import warn_caller
 from maxmargin.estimators._base import MaxMarginEstimator
 from maxmargin.problems.base import FloatArray
 from maxmargin.solvers.driver import INTERRUPTED
@@ -104,13 +105,15 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.scoring = scoring
         self.refit = refit
 
-    def fit(self, X: Any, y: Any = None, **fit_parameters: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_parameters: Any) -> Self:
         """Try every C on every fold, and fit the best on all data.
 
         Parameters
         ----------
         X, y
             As for ``fit`` of the estimator.
+        groups : array-like, optional
+            The group of each example, for a ``cv`` that keeps groups together, such as ``GroupKFold``.
         **fit_parameters
             Other parameters of the estimator's ``fit``; those with one entry for each example are split like them. Weights count
             in training, not in the scores.
@@ -128,10 +131,14 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         parameters = _check_method_params(X, fit_parameters)
         scores = [
             self._scores(grid, X, y, parameters, train, held_out, scorer)
-            for train, held_out in self._splits(y).split(X, y)
+            for train, held_out in self._splits(y).split(X, y, groups)
         ]
         self.Cs_, self.scores_ = grid, np.array(scores)
-        means = np.nan_to_num(self.scores_.mean(axis=0), nan=-np.inf)
+        means = self.scores_.mean(axis=0)
+        if not np.all(np.isfinite(means)):
+            unknown = ", ".join(f"{C:g}" for C in grid[~np.isfinite(means)])
+            warn_caller(f"scoring gave values that are not finite for C = {unknown}, which are not chosen.")
+        means = np.where(np.isfinite(means), means, -np.inf)
         best = int(np.argmax(means))
         self.C_, self.best_score_ = float(grid[best]), float(means[best])
         for left_over in ("best_estimator_", "feature_names_in_"):
