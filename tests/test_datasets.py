@@ -86,6 +86,8 @@ def test_ocr_words_are_whole(data_folder):
     assert sorted(set(data.folds)) == list(range(10))
     assert "".join(data.y[0]) == "ommanding"
     X, y = data.select(0)
+    with pytest.raises(ValueError, match="there is no fold 99; the folds are 0 to 9"):
+        data.select(0, 99)
     assert len(X) == len(y) == np.count_nonzero(data.folds == 0)
 
 

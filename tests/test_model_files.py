@@ -4,6 +4,7 @@ import json
 import os
 import re
 import struct
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
@@ -92,6 +93,18 @@ def refuses(path, text):
     """Check that loading names the file and says what is wrong."""
     with pytest.raises(ValueError, match=re.escape(str(path)) + "(?s:.*)" + text):
         load(path)
+
+
+def test_a_copy_that_was_not_installed_saves_models(tmp_path, monkeypatch):
+    def version(library):
+        if library == "maxmargin":
+            raise PackageNotFoundError(library)
+        return "1.0"
+
+    monkeypatch.setattr(model_file, "version", version)
+    svm = BinarySVM().fit([[0.0], [1.0]], [0, 1])
+    svm.save(tmp_path / "model.mm")
+    assert np.array_equal(load(tmp_path / "model.mm").coef_, svm.coef_)
 
 
 def test_predictions_are_the_same_after_a_reload(case):

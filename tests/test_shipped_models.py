@@ -269,6 +269,17 @@ def test_a_heuristic_search_ends_neither_in_an_error_nor_with_a_primal_below_the
     assert n_caught
 
 
+def test_a_search_that_returns_the_truth_is_named():
+    class Blind(Classes):
+        def loss_augmented_argmax(self, x, y_true, w):
+            return y_true
+
+    X, Y = data()
+    with pytest.warns(UserWarning, match="w = 0 is certified as perfect"):
+        solution = mm.train(Blind(), X, Y)
+    assert solution.certificate.primal == 0.0
+
+
 def test_an_answer_worse_than_the_truth_is_replaced_by_the_truth():
     class Worst(Classes):
         def loss_augmented_argmax(self, x, y_true, w):

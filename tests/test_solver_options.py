@@ -265,3 +265,15 @@ def test_bad_arguments_are_explained(arguments, message):
     X = np.eye(3)
     with pytest.raises(ValueError, match=message):
         mm.train(mm.models.Multiclass(3), X, np.arange(3), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("solver", "name"), [("bcfw", "averaging"), ("bcfw", "pairwise"), ("block-dual", "skip_satisfied")]
+)
+def test_truth_values_may_be_those_of_numpy(solver, name):
+    given, plain = (
+        train(solver=solver, solver_options={name: value}, tol=0.1, random_state=0) for value in (np.True_, True)
+    )
+    np.testing.assert_array_equal(given.w, plain.w)
+    with pytest.raises(ValueError, match=f"{name}.* must be True or False, found 1"):
+        train(solver=solver, solver_options={name: 1})

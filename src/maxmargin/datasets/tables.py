@@ -77,6 +77,10 @@ class OcrData(Summary):
 
     def select(self, *folds: int) -> tuple[list[NDArray[np.float64]], list[list[str]]]:
         """Return ``X, y`` of the words in the given folds, for example ``train = data.select(0)``."""
+        known = np.unique(self.folds)
+        unknown = [fold for fold in folds if fold not in known.tolist()]
+        if unknown:
+            raise ValueError(f"there is no fold {unknown[0]!r}; the folds are {known.min()} to {known.max()}.")
         chosen = np.flatnonzero(np.isin(self.folds, folds))
         return [self.X[i] for i in chosen], [self.y[i] for i in chosen]
 

@@ -17,7 +17,7 @@ import os
 import platform
 import secrets
 from collections.abc import Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -98,7 +98,10 @@ def save(estimator: Storable, path: str | os.PathLike[str], planes: dict[str, An
                 key: encoder.encode(value, key) for key, value in dataclasses.asdict(estimator.certificate_).items()
             },
             "n_iter": estimator.n_iter_,
-            "libraries": {"python": platform.python_version(), **{library: version(library) for library in _LIBRARIES}},
+            "libraries": {
+                "python": platform.python_version(),
+                **{library: _version(library) for library in _LIBRARIES},
+            },
         }
         if planes is not None:
             header["planes"] = {key: encoder.encode(value, f"planes {key}") for key, value in planes.items()}
@@ -156,6 +159,14 @@ def load(path: str | os.PathLike[str], classes: Mapping[str, type[Stored]], mode
 
 class _Mismatch(Exception):
     """The file is in order, but not for this call."""
+
+
+def _version(library: str) -> str:
+    """Return the version of a library; one that was copied and not installed has none that is known."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _check_version(header: Any, name: str) -> None:

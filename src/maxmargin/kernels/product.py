@@ -263,7 +263,8 @@ def kernel_matrix(kernel: Kernel, A: Any, B: Any) -> FloatArray:
 def called(kernel: Kernel, A: Any, B: Any) -> FloatArray:
     """Return what a kernel written in Python says of two matrices, after checking that it is a matrix of theirs."""
     assert callable(kernel.name)
-    answer: Any = kernel.name(_read_only(A), _read_only(B))
+    # Copies: a function may not change the data, and some that do not still ask for arrays that they could change.
+    answer: Any = kernel.name(A.copy(), B.copy())
     is_sparse: bool = sp.issparse(answer)
     values = np.asarray(answer.toarray() if is_sparse else answer, dtype=np.float64)
     if values.shape != (A.shape[0], B.shape[0]):
@@ -273,15 +274,6 @@ def called(kernel: Kernel, A: Any, B: Any) -> FloatArray:
     if not np.all(np.isfinite(values)):
         raise ValueError("the kernel returned a value that is not finite.")
     return values
-
-
-def _read_only(X: Any) -> Any:
-    """Return a matrix that a function cannot change: it may be the caller's."""
-    is_sparse: bool = sp.issparse(X)
-    if not is_sparse:
-        X = X.view()
-        X.flags.writeable = False
-    return X
 
 
 def check_precomputed(kernel: Kernel, K: Any) -> None:

@@ -302,7 +302,8 @@ def check_cost_matrix(cost: ArrayLike, n_labels: int) -> FloatArray:
     matrix = as_numbers(cost, "cost")
     if matrix.shape != (n_labels, n_labels):
         raise ValueError(
-            f"cost has shape {matrix.shape}, expected ({n_labels}, {n_labels}): true label × predicted label."
+            f"cost has shape {matrix.shape}, expected ({n_labels}, {n_labels}): true label × predicted label, for "
+            "the labels that the training data have."
         )
     if not np.all(np.isfinite(matrix)) or np.any(matrix < 0):
         raise ValueError("cost must hold finite numbers ≥ 0.")

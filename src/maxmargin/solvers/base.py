@@ -81,6 +81,8 @@ class Option:
     meaning: str
 
 
+IS_BOOLEAN: tuple[Callable[[Any], bool], str] = (lambda v: isinstance(v, (bool, np.bool_)), "True or False")
+
 EPSILON: Option = Option(
     None,
     lambda v: v is None or (is_number(v) and v > 0),
@@ -123,6 +125,8 @@ class Solver(ABC):
                 raise ValueError(f"solver_options['{key}'] must be {self.options[key].expected}, found {value!r}.")
             if is_integer(value, _MOST + 1):
                 raise ValueError(f"solver_options['{key}'] must be at most {_MOST}, found {value!r}.")
+            if isinstance(value, np.bool_):
+                given[key] = bool(value)
         self.option: dict[str, Any] = {key: given.get(key, option.default) for key, option in self.options.items()}
 
     @property

@@ -33,7 +33,7 @@ from maxmargin._parameters import is_integer
 from maxmargin.problems.base import FloatArray
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._timing import Stopwatch
-from maxmargin.solvers.base import Iterate, Option, Solver, Task
+from maxmargin.solvers.base import IS_BOOLEAN, Iterate, Option, Solver, Task
 
 # Planes of a block that pairwise steps tell apart.
 _KEPT_PLANES = 10
@@ -42,8 +42,6 @@ _REFRESH_GAPS = 10
 # The primal costs a pass of its own: it is evaluated when this share of all passes has been made since the last time.
 _PRIMAL_SHARE = 0.1
 
-_BOOLEAN = (lambda v: isinstance(v, (bool, np.bool_)), "True or False")
-
 
 class BCFW(Solver):
     """One dual point, moved towards one plane of one example at a time; see the module's text."""
@@ -51,12 +49,12 @@ class BCFW(Solver):
     name = "bcfw"
     losses = frozenset({"hinge"})
     options: ClassVar = {
-        "averaging": Option(True, *_BOOLEAN, "certify the weighted average of all iterates in place of the last one"),
+        "averaging": Option(True, *IS_BOOLEAN, "certify the weighted average of all iterates in place of the last one"),
         "gap_sampling": Option(
-            False, *_BOOLEAN, "draw examples in proportion to their gaps in place of each once a pass"
+            False, *IS_BOOLEAN, "draw examples in proportion to their gaps in place of each once a pass"
         ),
         "pairwise": Option(
-            False, *_BOOLEAN, "take mass from an example's worst plane only; a few planes of each are kept for that"
+            False, *IS_BOOLEAN, "take mass from an example's worst plane only; a few planes of each are kept for that"
         ),
         "batch_size": Option(
             1,

@@ -50,7 +50,7 @@ from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._blocks import Blocks, FaceAscent
 from maxmargin.solvers._row_blocks import RowBlocks
-from maxmargin.solvers.base import Iterate, Option, Solver, Task
+from maxmargin.solvers.base import IS_BOOLEAN, Iterate, Option, Solver, Task
 
 # Blocks are left alone below this share of the mean gap of a block, and solved to a tenth of it.
 _TOLERANCE_SHARE = 0.15
@@ -108,8 +108,7 @@ class BlockDual(Solver):
         ),
         "skip_satisfied": Option(
             False,
-            lambda v: isinstance(v, bool),
-            "True or False",
+            *IS_BOOLEAN,
             "whether some passes ask the oracle only for examples that are not clearly satisfied; for searches that take long, "
             "not for single rows, whose search is their visit",
         ),

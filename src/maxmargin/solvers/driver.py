@@ -300,6 +300,11 @@ class _Run:
             for name in ("primal", "dual", "gap", "relative_gap"):
                 self.history[-1][name] = getattr(certificate, name)
         _check_bounds(certificate, self.task.problem)
+        if certificate.primal == 0.0 and self.task.problem.can_be_inexact and not self.task.problem.bounds_misses:
+            warn_caller(
+                "every search returned an output without loss, so that w = 0 is certified as perfect. If other outputs exist, "
+                "loss_augmented_argmax does not add the loss to the score, or returns the truth that it was given."
+            )
         if not certificate.converged:
             self._warn(certificate)
         return certificate
