@@ -101,7 +101,7 @@ class FittedGraph(MaxMarginEstimator):
     def predict_topk(self, X: Any, k: int) -> list[list[tuple[NDArray[Any], float]]]:
         """Return the k best labellings of each graph with their scores, best first.
 
-        Exact for forests and small graphs; others are searched by TRW-S, which may miss some and then warns.
+        Exact for forests, small graphs and those that cuts serve; TRW-S searches others, may miss some and then warns.
 
         Parameters
         ----------

@@ -104,7 +104,7 @@ class ChainSVM(FittedChain):
     coef_ : ndarray of shape (n_labels, n_features)
         w, a view: changing it changes the predictions, as for the next three.
     transition_ : ndarray of shape (n_labels, n_labels)
-        T, from × to.
+        T, from × to; 0 for pairs in ``forbidden``, which searches leave out by themselves.
     start_, stop_ : ndarray of shape (n_labels,)
         a and b; 0 without ``ends``.
     expansion_ : Expansion

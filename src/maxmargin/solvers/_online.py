@@ -97,8 +97,9 @@ class OnlineSolver(Solver):
             self._visit_all(task, ids)
         finally:
             # Whatever ended it: weights and counts that belong together.
-            self.result()
-        return self.state
+            self._pass.fold()
+            state = self.state
+        return state
 
     def result(self) -> DenseWeights | None:
         """Return the average of all iterates, with 0 for what is negative and must not be."""
