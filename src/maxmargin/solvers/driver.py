@@ -276,9 +276,11 @@ class _Run:
         left = None if best.is_taken or not best.has_primal or np.isfinite(best.primal) else self._left()
         if left is None:
             return
+        # At w = 0 of a kernel there is nothing to compute.
+        most = max(_OVERTIME * (time.perf_counter() - self._start), _LEAST_OVERTIME) if problem.has_vectors else None
         try:
             if problem.searches_can_be_ended:
-                with _core.Deadline(max(_OVERTIME * (time.perf_counter() - self._start), _LEAST_OVERTIME)):
+                with _core.Deadline(most):
                     best.look_at(left, self.task)
         except (KeyboardInterrupt, _core.OutOfTime):
             pass
