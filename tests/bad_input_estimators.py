@@ -89,7 +89,7 @@ refused("kernel-nan", "a function that returns NaN", V, "not finite",
         lambda: binary(kernel=lambda A, B: np.full((len(A), len(B)), np.nan)))
 refused("kernel-shape", "a function that returns another shape", V, "expected one value for each pair",
         lambda: binary(kernel=lambda A, B: np.zeros(len(A))))
-refused("kernel-writes", "a function that changes its arguments", V, "read-only",
+refused("kernel-writes", "a function that changes its arguments, which are copies", V, "not symmetric",
         lambda: binary(kernel=lambda A, B: np.subtract(A, 1.0, out=A) @ B.T))
 refused("kernel-not-square", "a precomputed kernel that is not square", V, "square matrix", lambda: binary(kernel="precomputed"))
 refused("kernel-not-symmetric", "a precomputed kernel that is not symmetric", V, "not symmetric",

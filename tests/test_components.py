@@ -141,3 +141,5 @@ def test_long_examples_have_one_block_and_the_same_optimum():
     assert max(record["blocks"] for record in parted.history) > 10
     whole = mm.train(mm.models.Chain(3), X[::2], Y[::2], 0.1, solver="block-dual", tol=1e-2)
     assert max(record["blocks"] for record in whole.history) == 2
+    # Cuts do at least as well there.
+    assert mm.train(mm.models.Chain(3), X[::2], Y[::2], 0.1, tol=1e-2).solver == "one-slack"

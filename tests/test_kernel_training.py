@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ import reference
 import scipy.sparse as sp
 from native_models import native
 from reference_models import BinaryModel, ChainModel, MulticlassModel
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 import maxmargin as mm
+from maxmargin.kernels import product
 from maxmargin.solvers import auto
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
@@ -449,6 +452,40 @@ def test_an_indefinite_kernel_is_no_block_problem(loss):
     for kernel, rows in ((mm.Kernel("sigmoid", 2.0, coef0=-1.0), X), (mm.Kernel("precomputed"), K)):
         with pytest.raises(ValueError, match="not positive semi-definite"):
             mm.train(mm.models.Binary(kernel=kernel), rows, y, loss=loss, solver="block-dual")
+
+
+def test_pairs_of_rows_with_values_that_no_features_have_are_refused():
+    """A sample of the rows need not contain them, and blocks closed their bounds above what w = 0 is worth."""
+    K = np.eye(1000)
+    K[5, 7] = K[7, 5] = 3.0
+    model = mm.models.Binary(kernel=mm.Kernel("precomputed"))
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        mm.train(model, K, np.resize([1, -1], 1000))
+
+
+def test_values_beyond_double_precision_are_refused():
+    X = 100.0 * np.random.default_rng(0).normal(size=(250, 5))
+    model = mm.models.Binary(kernel=mm.Kernel("poly", 1.0, degree=200))
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="exceed double precision"):
+        mm.train(model, X, np.resize([1, -1], 250), solver="block-dual")
+
+
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack"])
+def test_time_ends_between_blocks_of_a_function(solver, monkeypatch):
+    monkeypatch.setattr(product, "_BLOCK_VALUES", 3000)
+    n_calls = 0
+
+    def slow(A, B):
+        nonlocal n_calls
+        n_calls += 1
+        time.sleep(0.1)
+        return A @ B.T
+
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    with pytest.warns(ConvergenceWarning):
+        mm.train(mm.models.Binary(kernel=mm.Kernel(slow)), X, np.where(X[:, 0] > 0, 1, -1), solver=solver, max_time=0.2)
+    # 30 blocks make the matrix, and samples come before; overtime is a second.
+    assert n_calls <= 25
 
 
 def test_weights_and_expansions_are_not_mistaken_for_each_other():

@@ -168,6 +168,8 @@ def test_scores_that_are_not_finite_are_not_chosen_and_named():
         ).fit(X, np.argmax(X, 1))
     assert search.C_ == 1.0
     assert caught[0].filename == __file__
+    with pytest.raises(ValueError, match="no value that is finite"):
+        mm.PathCV(mm.MulticlassSVM(), [0.1, 1.0], cv=3, scoring=lambda svm, X, y: np.nan).fit(X, np.argmax(X, 1))
 
 
 def test_weights_are_split_with_the_examples():

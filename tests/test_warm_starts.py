@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import maxmargin as mm
 from maxmargin._warm_start import origin_of
 from maxmargin.solvers import SOLVERS as ALL_SOLVERS
 from maxmargin.solvers import _cutting_planes, line_search
+from maxmargin.solvers._blocks import Blocks
 
 pytestmark = pytest.mark.core
 
@@ -236,6 +238,28 @@ def test_a_warm_start_of_what_cannot_be_told_apart_starts_afresh():
 def test_planes_of_another_kind_are_refused(solver):
     with pytest.raises(TypeError, match=f"must come from a Solution of solver '{solver}'"):
         mm.train(mm.models.Binary(), np.eye(2), [-1, 1], solver=solver, planes=5)
+
+
+@pytest.mark.parametrize("solver", ["sdm", "block-dual", "n-slack"])
+def test_planes_that_are_not_cut_to_smaller_budgets_yet_bound_nothing(solver, monkeypatch):
+    """α of a large C is taken over first, and cut afterwards: what is broken off in between has no dual of the smaller one."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), rng.integers(3, size=60)
+    model = mm.models.Chain(3)
+    X, y = np.split(X, 10), np.split(y, 10)
+    planes = mm.train(model, X, y, 1.0, solver=solver, keep_planes=True).planes
+    best = mm.train(model, X, y, 1e-6, solver="one-slack", tol=1e-9).certificate.primal
+    start = Blocks.start_from
+
+    def broken(self, given):
+        start(self, given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Blocks, "start_from", broken)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        certificate = mm.train(model, X, y, 1e-6, solver=solver, planes=planes).certificate
+    assert certificate.dual is None or certificate.dual <= best * (1.0 + 1e-9)
 
 
 def interrupted(function, call):

@@ -102,7 +102,7 @@ class Solution:
     solver : str
         The name of the solver that was used.
     planes : object or None
-        What :func:`maxmargin._train` needs to go on from here under another C, kept with ``keep_planes=True``; None
+        What :func:`maxmargin.train` needs to go on from here under another C, kept with ``keep_planes=True``; None
         where an interrupt left nothing to continue from.
     expansion : Expansion or None
         With a kernel, the same as a sum over basis points, which the model's ``predict`` takes in place of ``w``.

@@ -61,7 +61,7 @@ class GraphSVM(FittedGraph):
     max_search_time : float or None, default None
         Most seconds of TRW-S in one search, after at least one iteration; with a limit, results depend on the machine.
     solver : str, default "auto"
-        The algorithm; see :func:`maxmargin._train`.
+        The algorithm; see :func:`maxmargin.train`.
     tol : float, default 1e-3
         Stop when primal − dual ≤ tol · primal.
     max_iter : int or None, default 10_000

@@ -67,7 +67,7 @@ class MulticlassSVM(LinearClassifier):
     kernel_cache : float, default 1000.0
         MB for columns of the kernel matrix that training may need again.
     solver : str, default "auto"
-        The algorithm; see :func:`maxmargin._train`.
+        The algorithm; see :func:`maxmargin.train`.
     tol : float, default 1e-3
         Stop when primal − dual ≤ tol · primal.
     max_iter : int or None, default 10_000

@@ -135,6 +135,8 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ]
         self.Cs_, self.scores_ = grid, np.array(scores)
         means = self.scores_.mean(axis=0)
+        if not np.any(np.isfinite(means)):
+            raise ValueError("scoring gave no value that is finite for any C: there is nothing to choose by.")
         if not np.all(np.isfinite(means)):
             unknown = ", ".join(f"{C:g}" for C in grid[~np.isfinite(means)])
             warn_caller(f"scoring gave values that are not finite for C = {unknown}, which are not chosen.")

@@ -45,7 +45,7 @@ class StructuralSVM(KernelEstimator, MaxMarginEstimator):
     rescaling : {"margin", "slack"}, default "margin"
         Whether Δ widens the margin that an output asks for (as in the formula) or multiplies the slack.
     solver : str, default "auto"
-        The algorithm; see :func:`maxmargin._train`.
+        The algorithm; see :func:`maxmargin.train`.
     tol : float, default 1e-3
         Stop when primal − dual ≤ tol · primal.
     max_iter : int or None, default 10_000

@@ -188,6 +188,7 @@ class PythonProduct:
                 stored = np.empty((self.n_rows, self.n_rows))
                 step = max(1, _BLOCK_VALUES // max(self.n_rows, 1))
                 for first in range(0, self.n_rows, step):
+                    _core.poll()
                     stored[first : first + step] = self._block(slice(first, first + step), everyone)
                 self.n_computed += stored.size
                 self._stored = stored
@@ -203,6 +204,7 @@ class PythonProduct:
         step = max(1, _BLOCK_VALUES // len(c.points))
         table = out.reshape(self.n_rows, stride)
         for first in range(0, self.n_rows, step):
+            _core.poll()
             block = self._block(slice(first, first + step), c.points)
             table[first : first + step] += block @ dense
         self.n_computed += self.n_rows * len(c.points)

@@ -159,6 +159,11 @@ class Problem(ABC):
         return 1.0
 
     @property
+    def rows_per_example(self) -> float:
+        """How many places of a sequence an example has, on average; 1 for anything else."""
+        return 1.0
+
+    @property
     def has_row_labels(self) -> bool:
         """Whether an example is one row with one label."""
         return False
@@ -335,6 +340,11 @@ class LinearProblem(Problem):
     def search_work(self) -> float:
         """What searching all examples costs: the rows, and decoding them."""
         return (1.0 + self.decoding_work) * self.space.n_rows
+
+    @property
+    def rows_per_example(self) -> float:
+        """How many places of a sequence an example has, on average; 1 for anything else."""
+        return self.space.n_rows / max(self.n_examples, 1) if self.space.has_components else 1.0
 
     @property
     def decoding_work(self) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from maxmargin import _core
 from maxmargin._feature_rows import core_features
@@ -22,6 +23,8 @@ _REFRESH_EVERY = 20
 
 # Kernels whose matrix has no negative eigenvalue, whatever their parameters.
 _ALWAYS_DEFINITE = ("linear", "rbf")
+# Stored values are looked at for so many rows at a time.
+_CHECKED_ROWS = 512
 
 
 class KernelProblem(KernelScores, LinearProblem):
@@ -85,11 +88,17 @@ class KernelProblem(KernelScores, LinearProblem):
         if not self.space.has_row_labels:
             return None
         if self.kernel.name not in _ALWAYS_DEFINITE:
-            # Blocks would be solved without a sign of it, and the dual would be no bound.
-            self.check_square(float(np.linalg.eigvalsh(self.sample_matrix())[0]), 1.0)
+            self._check_definite()
         s = np.ones(self.n_examples) if self.sample_weight is None else self.sample_weight
         self._n_sums = 0
         return _core.RowBlocks(self.space, C * s, squared, self._columns())
+
+    def _check_definite(self) -> None:
+        """Refuse a kernel that is not positive semi-definite on a sample: blocks would be solved without a sign of it."""
+        values = self.sample_matrix()
+        if not np.all(np.isfinite(values)):
+            raise ValueError("kernel values exceed double precision: scale the features, or choose other parameters.")
+        self.check_square(float(np.linalg.eigvalsh(values)[0]), 1.0)
 
     def _columns(self) -> _core.RowColumns:
         """Return the columns of the kernel matrix: computed as they are asked for by the core, else all of them."""
@@ -103,9 +112,20 @@ class KernelProblem(KernelScores, LinearProblem):
             raise ValueError(
                 "solver 'block-dual' keeps all values of a kernel that is a function or a sparse matrix: for "
                 f"{self.n_kernel_rows} rows {8e-6 * self.n_kernel_rows**2:.3g} MB, and kernel_cache allows "
-                f"{self.kernel.cache:g} MB. Allow more, or use solver='one-slack'."
+                f"{self.kernel.cache:g} MB. Allow more; for the hinge there is solver='one-slack', which keeps none of them."
             )
-        return _core.stored_columns(product.store(), constant, self.n_jobs)
+        stored = product.store()
+        self._check_pairs(stored)
+        return _core.stored_columns(stored, constant, self.n_jobs)
+
+    def _check_pairs(self, stored: NDArray[Any]) -> None:
+        """Refuse values k(x, z)² > k(x, x) k(z, z): no features of two rows have such products."""
+        roots = np.sqrt(np.maximum(np.diagonal(stored).astype(np.float64), 0.0))
+        for first in range(0, len(stored), _CHECKED_ROWS):
+            rows = slice(first, first + _CHECKED_ROWS)
+            excess = float(np.max(np.abs(stored[rows]) - np.outer(roots[rows], roots), initial=0.0))
+            # (1, ±1) over two rows whose value is too large has this square, at most.
+            self.check_square(-2.0 * excess, 2.0)
 
     def _whole_product(self) -> NativeProduct:
         """Return the product whose columns are whole, in the order of the rows."""

@@ -202,11 +202,13 @@ class BlockSolver(Solver):
         return None if self._blocks is None else self._blocks.unfinished()
 
     def _start(self, task: Task, planes: Any) -> Blocks:
-        self._blocks = blocks = Blocks(task)
+        blocks = Blocks(task)
         self._tol = task.tol
         self._n_loops, self._factor = 0, 1.0
         if planes is not None:
             blocks.start_from(planes)
+        # Not before it has all planes, within the budgets: an interrupt leaves those there were.
+        self._blocks = blocks
         return blocks
 
     def _is_proof(self, task: Task) -> bool:

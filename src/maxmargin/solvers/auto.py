@@ -31,6 +31,8 @@ _MOSTLY_SHARED = 0.95
 # With C times k(x, x) above this, rows of two classes that overlap move each other too far with a kernel, one by one.
 _LARGE = 500.0
 _SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
+# Sequences with more places have one block each under block-dual, and cuts do at least as well.
+_LONG_EXAMPLE = 2000.0
 # Exact training takes about so many values for each pair of rows; a value takes about so long. By these guesses, and not by a
 # clock, so that the choice repeats, training of more than so many seconds is left to samples.
 _PASSES, _SECONDS_PER_VALUE, _LONGEST = 5.0, 3e-9, 3600.0
@@ -97,6 +99,11 @@ def choose_by_problem(
             return _with_defaults(Choice("one-slack", reason, {}))
         if _is_steep(problem, C):
             return _with_defaults(Choice("one-slack", _SHARED, {}))
+        if problem.rows_per_example > _LONG_EXAMPLE:
+            reason = (
+                "examples are so long that one block for each of them does not get far; cuts are sums over all of them"
+            )
+            return _with_defaults(Choice("one-slack", reason, {}))
     if not problem.has_vectors:
         return _with_kernel(choice, problem, loss, C)
     try:

@@ -207,8 +207,8 @@ class _Run:
                 self.best.look_at(iterate, self.task)
             self.best.settle(self.solver.primal_estimate(self.task), self.task)
             if self._is_refuted():
-                # No point is known at which the searches do not fail; the optimum is no less than this.
-                self.best.primal = self.best.dual
+                self.best.primal = np.inf
+                return "the searches are proved to fail at the point that is returned"
         return ending
 
     def _is_refuted(self) -> bool:
@@ -273,20 +273,22 @@ class _Run:
         """
         best, problem = self.best, self.task.problem
         best.take(self.solver.result())
-        left = None if best.is_taken or not best.has_primal or np.isfinite(best.primal) else self._left()
-        if left is None:
+        if best.is_taken or not best.has_primal or np.isfinite(best.primal):
             return
-        # At w = 0 of a kernel there is nothing to compute.
+        # At w = 0 of a kernel there is nothing to compute but the searches.
         most = max(_OVERTIME * (time.perf_counter() - self._start), _LEAST_OVERTIME) if problem.has_vectors else None
         try:
-            if problem.searches_can_be_ended:
-                with _core.Deadline(most):
+            with _core.Deadline(most):
+                left = self._left()
+                if left is None or left.weights is None:
+                    return
+                best.weights.assign(left.weights)
+                best.raise_dual(left.dual)
+                if problem.searches_can_be_ended or not problem.has_vectors:
                     best.look_at(left, self.task)
+                self._take(left)
         except (KeyboardInterrupt, _core.OutOfTime):
-            pass
-        if left.weights is not None and not np.isfinite(best.primal):
-            best.weights.assign(left.weights)
-        self._take(left)
+            return
 
     def _left(self) -> Iterate | None:
         """Return the point that a solver without a primal was at, and what it knows of it."""
