@@ -279,7 +279,9 @@ int64_t WorkingSets::solve(Block& block, const Rule& rule) {
 void WorkingSets::drop_planes(Block& block, const Rule& rule, Sweep& result) {
     const size_t n = block.size();
     size_t n_empty = static_cast<size_t>(std::count(block.alpha.begin(), block.alpha.end(), 0.0));
-    const size_t n_dropped = rule.drops_empty && is_parted(block.example) ? n_empty : n > rule.max_planes ? std::min(n_empty, n - rule.max_planes) : 0;
+    // An example that is too long to be parted does not search in its visits: its planes are not found again.
+    const bool drops_empty = rule.drops_empty && (!by_components_ || is_parted(block.example));
+    const size_t n_dropped = drops_empty ? n_empty : n > rule.max_planes ? std::min(n_empty, n - rule.max_planes) : 0;
     if (n_dropped == 0) return;
     std::vector<bool> drop(n, false);
     for (size_t k = 0; k < n_dropped; ++k) {

@@ -106,6 +106,12 @@ def choose_by_problem(
             return _with_defaults(Choice("one-slack", reason, {}))
     if not problem.has_vectors:
         return _with_kernel(choice, problem, loss, C)
+    if problem.starts_processes and problem.n_jobs > 1:
+        # A model in Python: processes would be started for the probe, outside of what Ctrl-C ends in good order. This one is not
+        # the place for searches that were given others, and may end theirs.
+        return Choice(
+            choice.solver, f"{choice.reason}; searches are left to other processes, unmeasured", choice.options
+        )
     try:
         with _core.Deadline(seconds_left):
             seconds, n_terms = _probe(problem, ids)
@@ -150,11 +156,8 @@ def _is_steep(problem: Problem, C: float) -> bool:
 def _probe(problem: Problem, ids: IntArray) -> tuple[float, float]:
     """Return the seconds of a search and the length of the code of a plane, by the first examples at w = 0."""
     weights, n_terms, n_probed, seconds = problem.zero_weights(), 0, 0, 0.0
-    # One by one at first: where they take long they tell enough, but the very first may have to load and compile things. Single
-    # examples are searched in this process: others would be started for the probe, outside of what Ctrl-C ends in good order.
-    are_single = problem.starts_processes and problem.n_jobs > 1
-    groups = [ids[k : k + 1] for k in range(len(ids))] if are_single else [ids[:1], ids[1:2], ids[2:]]
-    for some in groups:
+    # One by one at first: where they take long they tell enough, but the very first may have to load and compile things.
+    for some in (ids[:1], ids[1:2], ids[2:]):
         if len(some) == 0 or (n_probed > 1 and seconds > _LONG_PROBE):
             break
         start = time.perf_counter()
