@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
+from kernel_cases import factor
 from reference_models import ChainModel
-from test_kernel_training import factor
 
 import maxmargin as mm
 from maxmargin.kernels import Expansion

@@ -1,89 +1,20 @@
 """Training with kernels against an independent QP over all outputs, on features whose products are the kernel."""
 
-import functools
 import itertools
-import time
 
 import numpy as np
 import pytest
 import reference
 import scipy.sparse as sp
+from kernel_cases import KERNELS, Case
 from native_models import native
-from reference_models import BinaryModel, ChainModel, MulticlassModel
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 import maxmargin as mm
-from maxmargin.kernels import product
 from maxmargin.solvers import auto
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
-
-KERNELS = {
-    "rbf": mm.Kernel("rbf", 0.8),
-    "rbf with a constant": mm.Kernel("rbf", 0.8, constant=1.5),
-    "poly": mm.Kernel("poly", 0.5, 2, 1.0),
-    "linear": mm.Kernel("linear", 1.0),
-}
-
-
-def factor(K):
-    """Features whose products are K: the roots of its eigenvalues."""
-    values, vectors = np.linalg.eigh(K)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
-
-
-class Case:
-    """One problem as the library has it, on the kernel, and as the reference has it, on features of the same products."""
-
-    def __init__(self, name, kernel, seed=0, n=None, with_weights=False):
-        rng = np.random.default_rng([seed, len(name)])
-        self.kernel, self.C = kernel, float(10.0 ** rng.uniform(-0.5, 0.7))
-        n_rows = n or {"binary": 25, "multiclass": 15, "chain": 18}[name]
-        rows = rng.normal(size=(n_rows, 2))
-        rows[3] = rows[1]  # equal rows have equal columns
-        features = factor(kernel(rows, rows))
-        if name == "binary":
-            y = np.where(rows[:, 0] * rows[:, 1] + 0.3 * rng.normal(size=n_rows) > 0, 1, -1)
-            self.model, self.native = BinaryModel(features, y), mm.models.Binary(kernel=kernel)
-            self.X, self.Y = rows, y
-        elif name == "multiclass":
-            y = rng.integers(3, size=n_rows)
-            cost = rng.uniform(0.5, 2.0, (3, 3)) * (1 - np.eye(3))
-            self.model = MulticlassModel(features, y, 3, cost=cost)
-            self.native, self.X, self.Y = mm.models.Multiclass(3, cost=cost, kernel=kernel), rows, y
-        else:
-            ends = [2, 3, 6, 9, 12, 15]
-            y = [tuple(part.tolist()) for part in np.split(rng.integers(3, size=n_rows), ends)]
-            self.model = ChainModel(np.split(features, ends), y, 3, start=True, stop=True)
-            self.native = mm.models.Chain(3, ends=True, kernel=kernel)
-            self.X, self.Y = np.split(rows, ends), y
-        self.sample_weight = None
-        if with_weights:
-            self.sample_weight = rng.uniform(0.0, 2.0, self.model.n_examples)
-            self.sample_weight[0] = 0.0
-
-    @functools.cache  # noqa: B019 - cases are few
-    def optimum(self, rescaling="margin"):
-        return reference.solve(reference.planes(self.model, rescaling), self.C, self.sample_weight)
-
-    def train(self, **options):
-        options = {"tol": 1e-8, "sample_weight": self.sample_weight, "random_state": 0, **options}
-        return mm.train(self.native, self.X, self.Y, self.C, **options)
-
-    def independent_primal(self, expansion, rescaling="margin"):
-        """P of an expansion, by enumeration of its scores."""
-        rows = self.X if not isinstance(self.X, list) else np.concatenate(self.X)
-        # In the reference's features φ: w = Σ_b coef_b φ(b), found from scores at the rows, which determine it.
-        features = self.model.X if not isinstance(self.model.X, list) else np.concatenate(self.model.X)
-        scores = expansion.scores(rows)
-        w = np.linalg.lstsq(features, scores, rcond=1e-10)[0].T.ravel()
-        if isinstance(self.model, BinaryModel):
-            w = w.ravel()
-        return reference.primal(
-            np.concatenate([w, expansion.table]), reference.planes(self.model, rescaling), self.C, self.sample_weight
-        )
 
 
 @pytest.mark.parametrize("stabilization", [None, "line-search"])
@@ -118,67 +49,6 @@ def test_block_dual_moves_rows_by_kernel_columns(name, kernel, loss):
             assert record["primal"] >= best.lower_bound * (1 - 1e-9)
         if loss == "hinge":
             assert case.independent_primal(solution.expansion) == pytest.approx(best.objective, rel=1e-6)
-
-
-FORMS = {
-    "a function": lambda K: mm.Kernel(lambda A, B: rbf_kernel(A, B, gamma=0.8), constant=0.7),
-    "a matrix": np.asarray,
-    "a matrix by columns": np.asfortranarray,
-    "a matrix in float32": lambda K: K.astype(np.float32),
-    "a sparse matrix": sp.csr_array,
-}
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", ["binary", "multiclass"])
-def test_block_dual_takes_kernels_that_are_values(name, form, loss):
-    case = Case(name, mm.Kernel("rbf", 0.8, constant=0.7), with_weights=True)
-    best = reference.solve(reference.planes(case.model), case.C, case.sample_weight, loss)
-    given = FORMS[form](rbf_kernel(case.X, gamma=0.8))
-    if isinstance(given, mm.Kernel):
-        case.native.kernel = given
-    else:
-        case.native.kernel, case.X = mm.Kernel("precomputed", constant=0.7), given
-    solution = case.train(solver="block-dual", loss=loss, max_iter=100_000)
-    assert solution.certificate.converged
-    # Values in float32 are another kernel, a little.
-    closeness = 1e-5 if form == "a matrix in float32" else 1e-6
-    assert solution.certificate.primal == pytest.approx(best.objective, rel=closeness)
-    for record in solution.history:
-        assert record["dual"] <= best.objective * (1 + closeness)
-        assert record["primal"] >= best.lower_bound * (1 - closeness)
-
-
-def test_a_function_is_asked_for_no_value_twice():
-    rng = np.random.default_rng(0)
-    X, asked = rng.normal(size=(300, 3)), []
-
-    def kernel(A, B):
-        asked.append(A.shape[0] * B.shape[0])
-        return rbf_kernel(A, B, gamma=0.5)
-
-    y = np.where(X[:, 0] > 0.5 * rng.normal(size=300), 1, -1)
-    for loss in ("hinge", "squared_hinge"):
-        asked.clear()
-        solution = mm.train(mm.models.Binary(kernel=mm.Kernel(kernel)), X, y, loss=loss)
-        assert solution.solver == "block-dual"
-        # All of them once; samples for its symmetry, its scale and its signs come before.
-        assert 300 * 300 <= sum(asked) < 1.7 * 300 * 300
-
-
-def test_values_that_do_not_fit_are_cut():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 3))
-    y = np.where(X[:, 0] > 0, 1, -1)
-    model = mm.models.Binary(kernel=mm.Kernel(lambda A, B: A @ B.T, cache=1.0))
-    assert mm.train(model, X, y).solver == "one-slack"
-    for options in ({"solver": "block-dual"}, {"loss": "squared_hinge"}):
-        with pytest.raises(ValueError, match=r"for 400 rows 1\.28 MB, and kernel_cache allows 1 MB"):
-            mm.train(model, X, y, **options)
-    # A matrix that is there takes no more memory.
-    model = mm.models.Binary(kernel=mm.Kernel("precomputed", cache=1.0))
-    assert mm.train(model, X @ X.T, y).solver == "block-dual"
 
 
 @pytest.mark.parametrize("cache", [0.0, 0.3, 100.0])
@@ -419,75 +289,6 @@ def test_chains_have_no_block_dual():
         Case("chain", KERNELS["rbf"]).train(loss="squared_hinge")
 
 
-def test_a_matrix_that_is_no_kernel_is_refused():
-    model = mm.models.Binary(kernel=mm.Kernel("precomputed"))
-    y = [1, -1, 1]
-    for K, message in (
-        (np.ones((3, 2)), "square matrix"),
-        (np.array([[1.0, 2, 0], [0, 1, 0], [0, 0, 1]]), "not symmetric"),
-        (np.diag([1.0, -1.0, 1.0]), r"X\[1, 1\] is -1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            mm.train(model, K, y)
-
-
-def test_an_indefinite_kernel_is_found_out():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 2))
-    y = np.where(X[:, 0] > 0, 1, -1)
-    model = mm.models.Binary(kernel=mm.Kernel(lambda A, B: -(A @ B.T)))
-    with pytest.raises(ValueError, match="not positive semi-definite"):
-        mm.train(model, X, y)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_an_indefinite_kernel_is_no_block_problem(loss):
-    """Single rows do not show it: every diagonal entry is positive, and the bounds would close."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 5))
-    y = rng.choice([-1, 1], 60)
-    values = rng.normal(size=(60, 60))
-    K = values + values.T
-    np.fill_diagonal(K, 2.0)
-    for kernel, rows in ((mm.Kernel("sigmoid", 2.0, coef0=-1.0), X), (mm.Kernel("precomputed"), K)):
-        with pytest.raises(ValueError, match="not positive semi-definite"):
-            mm.train(mm.models.Binary(kernel=kernel), rows, y, loss=loss, solver="block-dual")
-
-
-def test_pairs_of_rows_with_values_that_no_features_have_are_refused():
-    """A sample of the rows need not contain them, and blocks closed their bounds above what w = 0 is worth."""
-    K = np.eye(1000)
-    K[5, 7] = K[7, 5] = 3.0
-    model = mm.models.Binary(kernel=mm.Kernel("precomputed"))
-    with pytest.raises(ValueError, match="not positive semi-definite"):
-        mm.train(model, K, np.resize([1, -1], 1000))
-
-
-def test_values_beyond_double_precision_are_refused():
-    X = 100.0 * np.random.default_rng(0).normal(size=(250, 5))
-    model = mm.models.Binary(kernel=mm.Kernel("poly", 1.0, degree=200))
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match="exceed double precision"):
-        mm.train(model, X, np.resize([1, -1], 250), solver="block-dual")
-
-
-@pytest.mark.parametrize("solver", ["block-dual", "one-slack"])
-def test_time_ends_between_blocks_of_a_function(solver, monkeypatch):
-    monkeypatch.setattr(product, "_BLOCK_VALUES", 3000)
-    n_calls = 0
-
-    def slow(A, B):
-        nonlocal n_calls
-        n_calls += 1
-        time.sleep(0.1)
-        return A @ B.T
-
-    X = np.random.default_rng(0).normal(size=(300, 3))
-    with pytest.warns(ConvergenceWarning):
-        mm.train(mm.models.Binary(kernel=mm.Kernel(slow)), X, np.where(X[:, 0] > 0, 1, -1), solver=solver, max_time=0.2)
-    # 30 blocks make the matrix, and samples come before; overtime is a second.
-    assert n_calls <= 25
-
-
 def test_weights_and_expansions_are_not_mistaken_for_each_other():
     case = Case("binary", KERNELS["rbf"])
     solution = case.train()
@@ -505,11 +306,3 @@ def test_plain_models_are_as_before():
     case = Case("binary", KERNELS["linear"])
     model, X, y = native(case.model)
     assert mm.train(model, X, y, case.C).expansion is None
-
-
-def test_functions_that_are_not_symmetric_are_refused():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 2)), np.where(rng.random(40) > 0.5, 1, -1)
-    kernel = mm.Kernel(lambda A, B: np.exp(A[:, :1] - 2.0 * B[:, :1].T))
-    with pytest.raises(ValueError, match="not symmetric"):
-        mm.train(mm.models.Binary(kernel=kernel), X, y)

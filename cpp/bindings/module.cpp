@@ -10,6 +10,7 @@ NB_MODULE(_core, module) {
     bind_spaces(module);
     bind_kernels(module);
     bind_solvers(module);
+    bind_dual_choice(module);
     bind_frank_wolfe(module);
     bind_online(module);
     bind_message_passing(module);

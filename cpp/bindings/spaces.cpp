@@ -4,7 +4,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 
@@ -18,7 +17,6 @@
 #include "planes/vector_space.hpp"
 #include "scores/instruction_sets.hpp"
 #include "scores/kernels.hpp"
-#include "solvers/dual_choice.hpp"
 #include "structures/chain.hpp"
 
 using namespace maxmargin;
@@ -120,23 +118,14 @@ nb::tuple diverse(const LinearSpace& space, Array1<double> w, Array1<double> str
     });
 }
 
-void require_one_each(const PlaneSpace& space, const PlaneBatch& planes) {
-    space.check(planes);
-    std::vector<bool> is_there(space.n_examples(), false);
-    for (const int32_t example : planes.examples) {
-        require(!is_there[example], "planes must be at most one of each example.");
-        is_there[example] = true;
-    }
-}
-
 double add_changes(const LinearSpace& space, const PlaneBatch& before, const PlaneBatch& after, std::optional<Array1<double>> sample_weight,
                    Mutable1<double> total) {
     require_truth(space);
     require(space.rescaling() == Rescaling::margin, "changes of sums are for margin rescaling.");
     require_length("total", total.shape(0), space.n_weights());
     if (sample_weight) require_length("sample_weight", sample_weight->shape(0), space.n_examples());
-    require_one_each(space, before);
-    require_one_each(space, after);
+    space.check_one_each(before);
+    space.check_one_each(after);
     double change = 0.0;
     interruptible([&] { change = space.add_changes(before, after, data_or_null(sample_weight), total.data()); });
     return change;
@@ -164,35 +153,6 @@ nb::tuple variants(const LinearSpace& space, Array1<double> w, const std::string
     nb::list planes;
     for (PlaneBatch& batch : found.planes) planes.append(std::move(batch));
     return nb::make_tuple(planes, to_numpy(std::move(found.diversity)), found.most);
-}
-
-void bind_dual_choice(nb::module_& m) {
-    nb::class_<DualChoice>(m, "DualChoice")
-        .def(
-            "__init__",
-            [](DualChoice* self, const PlaneSpace& space, const std::vector<std::shared_ptr<PlaneBatch>>& outputs, Array1<double> w,
-               OptionalDoubles sample_weight) {
-                require(!outputs.empty(), "outputs must have a batch of planes at least.");
-                for (const std::shared_ptr<PlaneBatch>& planes : outputs) {
-                    require(planes != nullptr, "outputs must be batches of planes.");
-                    require_one_each(space, *planes);
-                }
-                require_length("weights", w.shape(0), space.n_weights());
-                if (sample_weight) require_length("sample_weight", sample_weight->shape(0), space.n_examples());
-                const auto s = sample_weight ? as_span(*sample_weight) : std::span<const double>();
-                interruptible([&] { new (self) DualChoice(space, {outputs.begin(), outputs.end()}, as_span(w), s); });
-            },
-            arg("space"), arg("outputs"), arg("weights").noconvert(), arg("sample_weight").none().noconvert(), nb::keep_alive<1, 2>(),
-            nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>())
-        .def(
-            "choose",
-            [](DualChoice& self, double C, double linear, int64_t start, int n_sweeps) {
-                require(std::isfinite(C) && C > 0.0 && std::isfinite(linear), "C must be a positive number, linear a number.");
-                require_between("start", start, 0, self.n_outputs() - 1);
-                require_between("n_sweeps", n_sweeps, 0, 1000);
-                return to_numpy(interruptible([&] { return self.choose(C, linear, start, n_sweeps); }));
-            },
-            arg("C"), arg("linear"), arg("start"), arg("n_sweeps"));
 }
 
 // A model's own search, asked with the numbers of examples and the scale of the weights.
@@ -512,5 +472,4 @@ void bind_spaces(nb::module_& m) {
                 return nb::make_tuple(cut.loss, to_numpy(std::move(cut.sum)), cut.n_planes);
             },
             arg("t"), arg("sample_weight").none(), arg("n_threads"));
-    bind_dual_choice(m);
 }

@@ -18,6 +18,15 @@ void PlaneSpace::check(const PlaneBatch& planes) const {
     }
 }
 
+void PlaneSpace::check_one_each(const PlaneBatch& planes) const {
+    check(planes);
+    std::vector<bool> is_there(n_examples(), false);
+    for (const int32_t example : planes.examples) {
+        if (is_there[example]) throw std::invalid_argument("planes must be at most one of each example.");
+        is_there[example] = true;
+    }
+}
+
 void PlaneSpace::dots(int32_t example, std::span<const Code> codes, std::span<const double> losses, WeightsView w,
                       PlaneScratch& scratch, double* out) const {
     scratch.planes.clear();

@@ -63,6 +63,8 @@ class PlaneSpace {
     // Throws std::invalid_argument if a plane cannot be one of this space: those that a caller kept may belong to another
     // problem, and everything below trusts example numbers and codes.
     void check(const PlaneBatch& planes) const;
+    // The same, and if there are two of one example.
+    void check_one_each(const PlaneBatch& planes) const;
 
     // Writes ψ out as one more of an example's planes.
     virtual void write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const = 0;

@@ -98,18 +98,15 @@ class Problem(ABC):
         is known by its scores, and only cuts have products.
     bounds_misses : bool
         Whether searches that may miss the best output say by how much at most.
-    searches_can_be_ended : bool
-        Whether searches end soon after Ctrl-C, or when their time is up: those in Python do when they like.
-    starts_processes : bool
-        Whether searches may run in processes of their own.
+    searches_in_python : bool
+        Whether searches are a user's: they end when they like, whatever the time or Ctrl-C, and may run in other processes.
     depends_on_all : bool
         Whether what a weight stands for depends on all examples, so that more of them make it another problem.
     """
 
     space: _core.PlaneSpace
     bounds_misses = False
-    searches_can_be_ended = True
-    starts_processes = False
+    searches_in_python = False
     cheap_oracle = False
     can_be_inexact = False
     planes_are_outputs = False

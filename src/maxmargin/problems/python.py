@@ -44,9 +44,8 @@ class PythonProblem(Problem):
     """
 
     can_be_inexact = True
-    searches_can_be_ended = False
     always_precise = True
-    starts_processes = True
+    searches_in_python = True
 
     def __init__(
         self,

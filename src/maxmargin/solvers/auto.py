@@ -106,7 +106,7 @@ def choose_by_problem(
             return _with_defaults(Choice("one-slack", reason, {}))
     if not problem.has_vectors:
         return _with_kernel(choice, problem, loss, C)
-    if problem.starts_processes and problem.n_jobs > 1:
+    if problem.searches_in_python and problem.n_jobs > 1:
         # A model in Python: processes would be started for the probe, outside of what Ctrl-C ends in good order. This one is not
         # the place for searches that were given others, and may end theirs.
         return Choice(

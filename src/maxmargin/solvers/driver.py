@@ -284,7 +284,7 @@ class _Run:
                     return
                 best.weights.assign(left.weights)
                 best.raise_dual(left.dual)
-                if problem.searches_can_be_ended or not problem.has_vectors:
+                if not problem.searches_in_python or not problem.has_vectors:
                     best.look_at(left, self.task)
                 self._take(left)
         except (KeyboardInterrupt, _core.OutOfTime):
