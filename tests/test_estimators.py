@@ -173,23 +173,24 @@ def test_auto_takes_cuts_for_few_rows_only():
         assert BinarySVM(tol=0.1).fit(X[:n], y[:n]).history_[0]["solver"] == expected
 
 
-def test_auto_takes_cuts_where_one_column_is_larger_than_all_others():
-    X, y = make_classification(400, 8, random_state=0)
-    assert BinarySVM(tol=0.1).fit(X, y).history_[0]["solver"] == "block-dual"
-    svm = BinarySVM().fit(X * np.geomspace(0.1, 100.0, 8), y)
-    assert svm.history_[0]["solver"] == "one-slack"
-    assert "one direction" in svm.history_[0]["reason"]
+@pytest.mark.parametrize("C", [1.0, 1e4])
+def test_auto_trains_where_one_column_is_larger_than_all_others(C):
+    """Visits of one row after the other would crawl."""
+    X, y = make_classification(400, 8, flip_y=0.2, random_state=0)
+    svm = BinarySVM(C=C).fit(X * np.geomspace(0.1, 100.0, 8), y)
+    assert svm.history_[0]["solver"] == "block-dual"
+    assert sum(record["joint_steps"] for record in svm.history_) > 0
     assert svm.certificate_.converged
-    # Fits that go on from each other have one solver, whatever a fit of that C alone would take.
-    steep = BinarySVM(warm_start=True).fit(X * np.geomspace(0.1, 100.0, 8), y)
-    assert steep.history_[0]["solver"] == "one-slack"
-    flat = steep.set_params(C=1e-6).fit(X * np.geomspace(0.1, 100.0, 8), y)
-    assert flat.history_[0]["solver"] == "one-slack"
-    assert flat.history_[0]["reason"] == "the planes to go on from are its"
-    # What another problem left behind decides nothing.
-    assert flat.set_params(C=1.0).fit(X, y).history_[0]["solver"] == "block-dual"
-    path = BinarySVM().path(X * np.geomspace(0.1, 100.0, 8), y, Cs=[1e-6, 1.0])
-    assert {estimator.history_[0]["solver"] for estimator in path} == {"one-slack"}
+    assert len(svm.history_) < 100
+
+
+def test_fits_that_go_on_from_each_other_have_one_solver():
+    X, y = make_classification(400, 8, random_state=0)
+    few = BinarySVM(warm_start=True).fit(X[:100], y[:100])
+    assert few.history_[0]["solver"] == "one-slack"
+    more = few.set_params(C=1e-6).fit(X, y)
+    assert more.history_[0]["solver"] == "one-slack"
+    assert more.history_[0]["reason"] == "the planes to go on from are its"
 
 
 def test_planes_choose_the_solver_of_auto():

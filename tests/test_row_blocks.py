@@ -236,7 +236,7 @@ def test_conjugate_gradients_take_over_where_sweeps_crawl():
         solution = mm.train(mm.models.Multiclass(2), 1e3 * X, y, solver="block-dual", loss=loss, max_iter=500)
         assert solution.certificate.converged
         assert "visits" in solution.history[0]
-        assert sum(record["face_steps"] for record in solution.history) > 0
+        assert sum(record["joint_steps"] for record in solution.history) > 0
 
 
 # ------------------------------------------------------------------------------------------------- wrong calls

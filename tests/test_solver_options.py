@@ -197,7 +197,7 @@ def test_history_has_the_promised_fields(solver, loss):
         | {f"time_{part}" for part in ("cache", "assembly", "gram", "qp", "weights")},
         "n-slack": {"planes_active", "planes_added", "planes_dropped", "qp_tolerance", "time_qp"},
         "line-search": {"time_weights"},
-        "block-dual": {"blocks", "planes_added", "sweeps", "face_steps", "time_visits", "time_sweeps"},
+        "block-dual": {"blocks", "planes_added", "sweeps", "joint_steps", "time_visits", "time_sweeps"},
         "bcfw": {"entries", "moves", "block_gaps", "time_steps", "time_weights"},
         "sdm": {"planes_added", "planes_dropped", "blocks_moved", "type_two_loops", "tau", "time_sweeps"},
         **{key: {"planes_added", "planes_dropped", "violation", "delta"} for key in ("dcd", "dcd-light", "cpd")},

@@ -9,6 +9,7 @@ void bind_files(nanobind::module_& module);
 void bind_structures(nanobind::module_& module);
 void bind_spaces(nanobind::module_& module);
 void bind_solvers(nanobind::module_& module);
+void bind_proximal_step(nanobind::module_& module);
 void bind_dual_choice(nanobind::module_& module);
 void bind_frank_wolfe(nanobind::module_& module);
 void bind_online(nanobind::module_& module);

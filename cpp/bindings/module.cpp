@@ -9,6 +9,7 @@ NB_MODULE(_core, module) {
     bind_graphs(module);
     bind_spaces(module);
     bind_kernels(module);
+    bind_proximal_step(module);
     bind_solvers(module);
     bind_dual_choice(module);
     bind_frank_wolfe(module);

@@ -1,6 +1,7 @@
 // Cuts, the oracle cache and working sets for Python.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <limits>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "solvers/cut_set.hpp"
 #include "solvers/float_vectors.hpp"
 #include "solvers/plane_cache.hpp"
+#include "solvers/proximal_step.hpp"
 #include "solvers/row_blocks.hpp"
 #include "solvers/working_sets.hpp"
 
@@ -212,9 +214,6 @@ void bind_working_sets(nb::module_& m) {
         .def_ro("work", &WorkingSets::Sweep::work)
         .def_ro("moves", &WorkingSets::Sweep::moves)
         .def_prop_ro("moved", [](const WorkingSets::Sweep& self) { return to_numpy(std::vector<int64_t>(self.moved)); }, nb::rv_policy::move);
-    nb::class_<WorkingSets::Ascent>(m, "Ascent")
-        .def_ro("gain", &WorkingSets::Ascent::gain)
-        .def_ro("products", &WorkingSets::Ascent::products);
     nb::class_<WorkingSets>(m, "WorkingSets")
         .def(
             "__init__",
@@ -274,14 +273,7 @@ void bind_working_sets(nb::module_& m) {
                 return self.pass(oracle, as_span(order), batch_size, rule, weights, workers(n_threads));
             },
             arg("oracle"), arg("order"), arg("batch_size"), arg("rule"), arg("weights").noconvert(), arg("rounded").none().noconvert() = nb::none(), arg("n_threads") = 1)
-        .def(
-            "ascend_face",
-            [](WorkingSets& self, double tolerance, int64_t max_products, double max_seconds, Mutable1<double> w) {
-                check_weights(w.shape(0), self.space());
-                nb::gil_scoped_release release;
-                return self.ascend_face(tolerance, max_products, max_seconds, w.data(), workers(1));
-            },
-            arg("tolerance"), arg("max_products"), arg("max_seconds"), arg("weights").noconvert())
+        .def("together", [](WorkingSets& self) { return std::make_unique<ProximalStep>(self.joint(), self.is_squared()); }, nb::keep_alive<0, 1>())
         .def(
             "slacks",
             [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> w) {
@@ -407,6 +399,13 @@ void bind_row_blocks(nb::module_& m) {
                 return self.start(planes, all_alike);
             },
             arg("planes"), arg("all_alike"))
+        .def(
+            "together",
+            [](RowBlocks& self) {
+                require(!self.has_columns(), "rows cannot be moved together with columns of a kernel.");
+                return std::make_unique<ProximalStep>(self.joint(), self.is_squared());
+            },
+            nb::keep_alive<0, 1>())
         .def("planes", [](const RowBlocks& self) { return interruptible([&] { return self.planes(); }); });
 }
 

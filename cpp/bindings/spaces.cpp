@@ -374,13 +374,6 @@ void bind_spaces(nb::module_& m) {
         .def_prop_ro("table_start", &LinearSpace::table_start)
         .def_prop_ro("has_row_labels", [](const LinearSpace& self) { return self.structure().row_labels().has_value(); })
         .def_prop_ro("n_rows", [](const LinearSpace& self) { return self.features().n_rows; })
-        .def(
-            "row_products",
-            [](const LinearSpace& self, Array1<int64_t> rows) {
-                require_numbers_of("row", as_span(rows), self.features().n_rows);
-                return to_numpy(self.row_products(as_span(rows)));
-            },
-            arg("rows"))
         .def_prop_ro("decoding_work", &LinearSpace::decoding_work)
         .def(
             "separate",

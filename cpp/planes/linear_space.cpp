@@ -95,21 +95,6 @@ PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar*
     return all;
 }
 
-std::vector<double> LinearSpace::row_products(std::span<const int64_t> rows) const {
-    std::vector<double> row(features_.n_features, 0.0), products;
-    products.reserve(rows.size() * rows.size());
-    for (const int64_t one : rows) {
-        features_.for_each(one, [&](int64_t f, double x) { row[f] += x; });
-        for (const int64_t other : rows) {
-            double sum = 0.0;
-            features_.for_each(other, [&](int64_t f, double x) { sum += x * row[f]; });
-            products.push_back(sum);
-        }
-        features_.for_each(one, [&](int64_t f, double) { row[f] = 0.0; });
-    }
-    return products;
-}
-
 double LinearSpace::decoding_work() const {
     // Both go through memory by labels; a pair of labels takes half as long again as a feature and a label.
     constexpr double per_pair = 1.5;

@@ -72,8 +72,6 @@ class LinearSpace final : public PlaneSpace {
     ReducedCut separate_and_sum(WeightsView w, const double* sample_weight, const Workers& workers) const;
     // The same at node scores on a line, all rows', for structures without a table.
     ReducedCut sum_on_line(Line line, const double* sample_weight, const Workers& workers) const;
-    // Products of some rows of features with each other, row by row.
-    std::vector<double> row_products(std::span<const int64_t> rows) const;
     // What decoding takes beside scoring, in rows of features that could be read meanwhile, for each row: a guess.
     double decoding_work() const;
     Search search_kind() const { return rescaling() == Rescaling::slack ? Search::slack : Search::margin; }

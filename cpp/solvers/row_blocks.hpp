@@ -16,6 +16,7 @@
 #include "planes/linear_space.hpp"
 #include "scores/row_columns.hpp"
 #include "scores/sparse_copy.hpp"
+#include "solvers/joint_blocks.hpp"
 #include "solvers/label_masses.hpp"
 #include "threads/parallel.hpp"
 
@@ -59,11 +60,16 @@ class RowBlocks {
     PlaneBatch planes() const;
 
     int64_t n_planes() const;
+    // The planes of all rows as one problem, for steps that move every α at once; not with columns. w has to be summed after it was
+    // taken over, and evaluate() has to come before the next sweep.
+    std::unique_ptr<JointBlocks> joint();
 
     const LinearSpace& space() const { return *space_; }
+    bool is_squared() const { return squared_; }
 
   private:
     struct Memory;
+    class Joint;
 
     // In here examples are numbered in the order in which their rows lie: at random where the rows are a copy.
     int64_t given_number(int64_t example) const { return given_.empty() ? example : given_[example]; }

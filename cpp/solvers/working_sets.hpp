@@ -18,6 +18,7 @@
 #include "planes/oracle.hpp"
 #include "planes/plane_space.hpp"
 #include "solvers/block.hpp"
+#include "solvers/joint_blocks.hpp"
 #include "threads/parallel.hpp"
 
 namespace maxmargin {
@@ -73,13 +74,9 @@ class WorkingSets {
     // The same with a plane of the oracle for each, asked for batch_size examples at a time at the w that the batch begins with.
     Sweep pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, MovingWeights w, const Workers& workers);
 
-    struct Ascent {
-        double gain = 0.0;     // of the dual
-        int64_t products = 0;  // with the quadratic form; each costs about a visit of every example that has more than one choice
-    };
-    // Moves all α > 0, and all μ > 0 with them, by conjugate gradients until values differ, within an example, by no more than
-    // tolerance on average, or max_products are made or max_seconds gone. D does not decrease.
-    Ascent ascend_face(double tolerance, int64_t max_products, double max_seconds, double* w, const Workers& workers);
+    // The planes of all blocks as one problem, for steps that move every α at once. It is good until planes join or leave; w has to be
+    // summed anew after it was taken over.
+    std::unique_ptr<JointBlocks> joint();
 
     // Other budgets, 0 where the old ones are: α becomes the multiple of itself that is worth most under them, and so does w, the
     // weights of α. A first guess for a problem that differs by C only; every block counts as one that may move.
@@ -103,6 +100,7 @@ class WorkingSets {
     int64_t prune(int64_t prune_after);
 
     const PlaneSpace& space() const { return *space_; }
+    bool is_squared() const { return squared_; }
     std::span<const double> budgets() const { return budgets_; }
     int64_t n_planes() const { return n_planes_; }
     int64_t n_blocks() const;
@@ -119,7 +117,7 @@ class WorkingSets {
         double loss;
     };
     struct Memory;
-    struct Face;
+    class Joint;
 
     // Σα / 2C of the squared hinge.
     double shift(const Block& block) const { return squared_ ? block.total() / (2.0 * block.budget) : 0.0; }
@@ -149,8 +147,6 @@ class WorkingSets {
     void drop_planes(Block& block, const Rule& rule, Sweep& result);
     void move(const Block& block, MovingWeights w);
     bool insert(Block& block, const Candidate& plane, const double* w, double epsilon);
-    static int64_t climb(Face& face, double wanted, int64_t max_products, double max_seconds);
-    void take(const Face& face);
     struct Multiple {
         double factor, worth;  // of α, and D there
     };

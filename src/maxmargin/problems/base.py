@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,22 +33,6 @@ class InexactPredictionWarning(UserWarning):
 def sample_of(n_rows: int, most: int) -> IntArray:
     """Return the numbers of so many rows at most, spread over all of them."""
     return np.linspace(0, n_rows - 1, min(most, n_rows)).astype(np.int64)
-
-
-class Leading(NamedTuple):
-    """Rows along the direction that they share most: their mean square there, and which share of all their squares that is."""
-
-    square: float
-    share: float
-
-    @classmethod
-    def of(cls, products: FloatArray) -> Leading:
-        """Return that of rows with these products."""
-        total = float(np.trace(products))
-        if not (np.isfinite(total) and total > 0.0):
-            return cls(0.0, 0.0)
-        largest = float(np.linalg.eigvalsh(products)[-1])
-        return cls(largest / len(products), largest / total)
 
 
 @dataclass(frozen=True)
@@ -139,6 +123,11 @@ class Problem(ABC):
         return self._ROWS_PER_SEARCH * self.n_examples
 
     @property
+    def row_length(self) -> float:
+        """How many numbers are multiplied when a row of features is read."""
+        return float(max(self.n_weights, 1))
+
+    @property
     def decoding_work(self) -> float:
         """What decoding a row takes, in rows of features that could be read meanwhile; where there are rows."""
         return 0.0
@@ -165,9 +154,10 @@ class Problem(ABC):
         """Whether an example is one row with one label."""
         return False
 
-    def leading(self) -> Leading:
-        """Return what the rows have along the direction that they share most, by a sample of them; where there are rows."""
-        return Leading(0.0, 0.0)
+    @property
+    def shared_part(self) -> float:
+        """Which share of all squares lies along the direction that they share most, by a sample; where there is a kernel."""
+        return 0.0
 
     @property
     def n_kernel_rows(self) -> int:
@@ -339,6 +329,11 @@ class LinearProblem(Problem):
         return (1.0 + self.decoding_work) * self.space.n_rows
 
     @property
+    def row_length(self) -> float:
+        """How many numbers are multiplied when a row of features is read, on average."""
+        return max(self.space.n_products, 1) / max(self.space.n_rows, 1)
+
+    @property
     def rows_per_example(self) -> float:
         """How many places of a sequence an example has, on average; 1 for anything else."""
         return self.space.n_rows / max(self.n_examples, 1) if self.space.has_components else 1.0
@@ -352,11 +347,6 @@ class LinearProblem(Problem):
     def has_row_labels(self) -> bool:
         """Whether an example is one row with one label."""
         return self.space.has_row_labels
-
-    def leading(self) -> Leading:
-        """Return what the rows have along the direction that they share most, by a sample of them."""
-        rows = sample_of(self.space.n_rows, SAMPLED_ROWS)
-        return Leading.of(self.space.row_products(rows).reshape(len(rows), len(rows)))
 
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, where the structure has no table and few weights."""

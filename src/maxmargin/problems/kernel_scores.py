@@ -32,7 +32,7 @@ from maxmargin.kernels.product import (
     kernel_product,
     part_product,
 )
-from maxmargin.problems.base import SAMPLED_ROWS, FloatArray, IntArray, Leading, Problem, sample_of
+from maxmargin.problems.base import SAMPLED_ROWS, FloatArray, IntArray, Problem, sample_of
 from maxmargin.problems.expansion_weights import ExpansionWeights
 from maxmargin.problems.kernel_cuts import KernelCuts
 from maxmargin.problems.low_rank import LowRankFeatures
@@ -171,9 +171,12 @@ class KernelScores(Problem):
         """The largest k(x, x), by a sample."""
         return self._largest_square
 
-    def leading(self) -> Leading:
-        """Return what the rows have along the direction of the kernel's space that they share most, by a sample of them."""
-        return Leading.of(self.sample_matrix())
+    @property
+    def shared_part(self) -> float:
+        """Which share of all squares lies along the direction of the kernel's space that rows share most, by a sample of them."""
+        products = self.sample_matrix()
+        total = float(np.trace(products))
+        return float(np.linalg.eigvalsh(products)[-1]) / total if np.isfinite(total) and total > 0.0 else 0.0
 
     def sample_matrix(self) -> FloatArray:
         """Return the kernel values among some of the rows."""

@@ -9,15 +9,11 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
-from maxmargin.problems.base import FloatArray, IntArray, Problem
+from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
 
-# Conjugate gradients make so many steps where sweeps crawl, doubled each time they do so again.
-_FIRST_STEPS, _MOST_STEPS = 100, 3200
-# Beyond so many weights examples share few of them, sweeps do not crawl, and a step that writes all weights is dear.
-_FEW_WEIGHTS = 65536
 # An estimate of the gap that is off by less than this factor does not delay the end.
 _DOUBT = 0.7
 # A loop that gains no more than the first share of the gap has done what its tolerance lets it do, if that may hide the second.
@@ -46,40 +42,6 @@ def solved_to(tolerance: float) -> _core.Rule:
 def noise_of(slacks: FloatArray) -> float:
     """Return what is too little to prove an oracle inexact: scores can be far larger than the differences that are seen here."""
     return 1e-8 * float(slacks.max(initial=0.0))
-
-
-class FaceAscent:
-    """Moves all planes with α > 0 together by conjugate gradients, and the multipliers of weights held non-negative with them.
-
-    For where sweeps crawl because many examples pull at few weights.
-    """
-
-    def __init__(self, task: Task, sets: _core.WorkingSets) -> None:
-        self._task, self._sets = task, sets
-        self.n_steps = _FIRST_STEPS  # that the next call may make
-        self._n_made = 0
-
-    def __call__(self, tolerance: float, w: FloatArray) -> None:
-        """Ascend until values differ within an example by ``tolerance`` on average, if there are few weights."""
-        if not self.can_help(self._task.problem):
-            return
-        self._n_made += self._sets.ascend_face(tolerance, self.n_steps, self._task.seconds_left, w).products
-        self.n_steps = min(2 * self.n_steps, _MOST_STEPS)
-
-    @staticmethod
-    def can_help(problem: Problem) -> bool:
-        """Return whether there are few weights."""
-        return problem.has_vectors and problem.n_weights <= _FEW_WEIGHTS
-
-    def restart(self, task: Task | None = None) -> None:
-        """Begin with few steps again, for another task if one is given."""
-        self._task = task or self._task
-        self.n_steps = _FIRST_STEPS
-
-    def read(self) -> int:
-        """Return the steps made since the last call."""
-        made, self._n_made = self._n_made, 0
-        return made
 
 
 class Blocks:

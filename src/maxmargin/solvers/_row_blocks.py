@@ -8,12 +8,13 @@ There is nothing for an oracle to find then, and one iteration is
 Blocks that a visit finds near their optimum rest until the next pass (the shrinking of Hsieh et al. 2008, by gaps): they hold a
 small share of the gap, and a sweep that solved the others much further would solve a problem without them.
 
-Where many examples pull at few weights sweeps can crawl; the planes that carry mass then go to the general blocks, which have
-conjugate gradients for that.
+Where many examples pull at few weights sweeps can crawl; then all rows are moved together, see _joint_ascent.py. Visits are
+counted and compared with what that would take, so that results repeat.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 from maxmargin import _core
 from maxmargin.problems.base import FloatArray
 from maxmargin.problems.weights import DenseWeights
-from maxmargin.solvers._blocks import FaceAscent
+from maxmargin.solvers._joint_ascent import JointAscent
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Task
 
@@ -31,11 +32,10 @@ _TOLERANCE_SHARE = 0.15
 _REDUCTION, _SLOW = 0.3, 0.7
 # In any case they end when they have visited so many times all examples, or this share of all visits before.
 _MOST_ROUNDS, _VISIT_SHARE = 3.0, 0.25
-# Sweeps crawl when so many visits of all examples did not halve the gap, and to close it would take more than the second
-# number at the pace of the last iteration: what takes their place is slower by far, and no faster where they get on at all.
-_CRAWLING_ROUNDS, _HOPELESS_ROUNDS = 60.0, 2000.0
-# General blocks are so much slower to sweep that more planes than this do better here, crawling or not.
-_FEW_PLANES = 20_000
+# Sweeps are not judged before so many visits of all examples.
+_EARLY_ROUNDS = 10.0
+# Without a tolerance, this is the relative gap that they would have to reach.
+_LEAST_TOL = 1e-9
 
 
 class RowBlocks:
@@ -49,11 +49,13 @@ class RowBlocks:
         # The first sweep after a pass is what visits are elsewhere.
         self._most_sweeps = np.inf if max_sweeps is None else 1 + max_sweeps
         self._budget, self._n_weighted = task.C * float(s.sum()), int(np.count_nonzero(s))
-        self._tolerance = self._dual = self._evaluated = self._pace = 0.0
+        self._tolerance = self._dual = 0.0
         self._gap: float | None = None
         self._reduction = _REDUCTION
-        self._halved_at: tuple[float, int] = np.inf, 0
-        self._n_planes = self._n_sweeps = self._n_visits = self._all_visits = 0
+        self._halved_at: tuple[float, int] = np.inf, 0  # the gap when it last fell by half, and the visits before
+        self._primal = np.inf
+        self._can_move_together = JointAscent.can_help(problem)
+        self._n_planes = self._n_sweeps = self._n_visits = self._all_visits = self._n_joint_steps = 0
         self._watch = Stopwatch("oracle", "visits", "sweeps", "weights", "ascent")
 
     def planes(self) -> _core.PlaneBatch:
@@ -80,7 +82,7 @@ class RowBlocks:
         self._budget *= ratio
         self._rescale(ratio)
         self._gap = None
-        self._evaluated = self._pace = 0.0
+        self._can_move_together = JointAscent.can_help(task.problem)
         self._reduction = _REDUCTION
         self._halved_at = np.inf, self._all_visits
 
@@ -89,10 +91,28 @@ class RowBlocks:
 
     @property
     def is_crawling(self) -> bool:
-        """Whether sweeps get nowhere, and conjugate gradients could."""
-        n, since_halved = self._problem.n_examples, self._all_visits - self._halved_at[1]
-        is_slow = since_halved > _CRAWLING_ROUNDS * n and self._pace * _HOPELESS_ROUNDS * n < self._halved_at[0]
-        return is_slow and self._n_planes <= _FEW_PLANES and FaceAscent.can_help(self._problem)
+        """Whether sweeps would take longer, at the pace of the last halving of the gap, than to move all rows together."""
+        n = max(self._problem.n_examples, 1)
+        n_rounds = (self._all_visits - self._halved_at[1]) / n
+        if self._gap is None or self._all_visits < _EARLY_ROUNDS * n or not self._can_move_together:
+            return False
+        to_go = np.log2(max(self._gap, 0.0) / (max(self._task.tol, _LEAST_TOL) * self._primal) + 1.0)
+        return bool(n_rounds * to_go * n > JointAscent.work(self._problem, self._n_planes, n))
+
+    def move_together(self) -> Iterator[Iterate]:
+        """Yield an iterate after each step of all rows, until rounding leaves nothing to gain."""
+        joint = JointAscent(self._task, self._blocks.together(), self._weights.exact, self._dual)
+        shown, is_on = self._problem.zero_weights(), True
+        while is_on:
+            with self._watch("ascent"):
+                is_on = joint.advance(0.5 * self._task.tol * joint.dual)
+            shown.become(joint.w)
+            self._n_joint_steps, n_passes = joint.read()
+            self._problem.count_calls(n_passes * self._n_weighted)
+            with self._watch("weights"):
+                self._problem.sum_rows(self._blocks, self._weights, afresh=True)
+            yield Iterate(shown, joint.primal, True, joint.dual, details=self._details())
+        self._gap, self._can_move_together = None, False
 
     def sweep(self, *, precise: bool) -> None:
         """Sweep over the blocks that move until a pass over all examples is due, then sum w anew."""
@@ -122,8 +142,7 @@ class RowBlocks:
         problem.count_calls(self._n_weighted)
         norm2 = w.norm2()
         primal, dual = 0.5 * norm2 + cost, self._blocks.linear_part() - 0.5 * norm2
-        self._pace = (dual - self._evaluated) / max(self._n_visits, 1)
-        self._dual = self._evaluated = dual
+        self._primal, self._dual = primal, dual
         gap = max(primal - self._dual, 0.0)
         # Blocks see their gaps when they are visited, before others move w: where that said too little, sweeps go on longer.
         is_slow = self._gap is not None and gap > _SLOW * self._gap
@@ -150,10 +169,10 @@ class RowBlocks:
             "blocks": self._blocks.n_active,
             "sweeps": self._n_sweeps,
             "visits": self._n_visits,
-            "face_steps": 0,
+            "joint_steps": self._n_joint_steps,
             **self._watch.read(),
         }
-        self._n_sweeps = self._n_visits = 0
+        self._n_sweeps = self._n_visits = self._n_joint_steps = 0
         return details
 
     def _rest_below(self, gap: float) -> None:

@@ -23,10 +23,8 @@ _SHARE_OF_COLUMNS = 0.25
 # So many weights take few cuts, and so many examples no time that counts then; nor if these are single rows and the weights not
 # many.
 _FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES = 64, 1000, 200
-# Rows push each other back and forth when they are moved one by one where C times their square along one direction is large and
-# there are few weights, or not many and this share of all squares lies there (unscaled features). With a kernel, C times the
-# square does not tell; nearly all squares along one direction (a large constant) does.
-_STEEP, _UNSCALED = 20.0, 0.8
+# With a kernel, rows push each other back and forth when they are moved one by one where nearly all squares lie along one
+# direction (a large constant).
 _MOSTLY_SHARED = 0.95
 # With C times k(x, x) above this, rows of two classes that overlap move each other too far with a kernel, one by one.
 _LARGE = 500.0
@@ -97,8 +95,6 @@ def choose_by_problem(
         if _are_few(problem):
             reason = "examples and weights are few, and cuts depend neither on chance nor on the order of examples"
             return _with_defaults(Choice("one-slack", reason, {}))
-        if _is_steep(problem, C):
-            return _with_defaults(Choice("one-slack", _SHARED, {}))
         if problem.rows_per_example > _LONG_EXAMPLE:
             reason = (
                 "examples are so long that one block for each of them does not get far; cuts are sums over all of them"
@@ -145,14 +141,6 @@ def _are_few(problem: Problem) -> bool:
     return problem.n_weights <= most_weights or not problem.has_vectors
 
 
-def _is_steep(problem: Problem, C: float) -> bool:
-    if not problem.has_vectors or problem.n_weights > _NOT_MANY_WEIGHTS:
-        return False
-    leading = problem.leading()
-    is_clear = leading.share > _UNSCALED or (problem.is_small and problem.n_weights <= _FEW_WEIGHTS)
-    return is_clear and C * leading.square > _STEEP
-
-
 def _probe(problem: Problem, ids: IntArray) -> tuple[float, float]:
     """Return the seconds of a search and the length of the code of a plane, by the first examples at w = 0."""
     weights, n_terms, n_probed, seconds = problem.zero_weights(), 0, 0, 0.0
@@ -189,7 +177,7 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
         if share < _SHARE_OF_COLUMNS:
             reason = f"{share:.0%} of the columns of the kernel matrix fit in kernel_cache; cuts ask for fewer of them"
             return _with_defaults(Choice("one-slack", reason, {}))
-        if problem.leading().share > _MOSTLY_SHARED:
+        if problem.shared_part > _MOSTLY_SHARED:
             return _with_defaults(Choice("one-slack", _SHARED, {}))
         if problem.has_signs and C * problem.largest_square > _LARGE:
             reason = f"C times k(x, x) is {C * problem.largest_square:.0f}: rows one by one may push back and forth"

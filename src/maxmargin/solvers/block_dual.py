@@ -26,9 +26,9 @@ With ``skip_satisfied`` passes between two whole ones ask the oracle only for ex
 violated plane was worth something at the last search, or that carry α. They give no bound: the slacks of the others may have
 become positive. A whole pass follows when the gap that they would leave is small enough, or after a few.
 
-Where the gap hardly falls, because many examples pull at few weights, all planes with α > 0 are moved together by conjugate
-gradients. Under the squared hinge, whose α have no upper bound, w overshoots there as long as few planes are known: a run that
-begins so solves the problem for a far smaller C first, and comes up from it in steps: all that is one iteration.
+Where the gap hardly falls, because many examples pull at few weights, all planes are moved together: see _joint_ascent.py.
+Under the squared hinge, whose α have no upper bound, w overshoots there as long as few planes are known: a run that begins so
+solves the problem for a far smaller C first, and comes up from it in steps: all that is one iteration.
 
 Searches and visits read a float32 copy of w until the gap is small, and primals of records before that are of its scores. What
 ends training, and every dual, is computed in double precision, at weights that are summed anew from the planes or, for the
@@ -48,7 +48,8 @@ from maxmargin import _core
 from maxmargin._parameters import is_integer
 from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.problems.weights import DenseWeights
-from maxmargin.solvers._blocks import Blocks, FaceAscent
+from maxmargin.solvers._blocks import Blocks
+from maxmargin.solvers._joint_ascent import JointAscent
 from maxmargin.solvers._row_blocks import RowBlocks
 from maxmargin.solvers.base import IS_BOOLEAN, Iterate, Option, Solver, Task
 
@@ -88,9 +89,8 @@ _FAR_OFF, _APPROACH_FROM, _APPROACH_STEPS = 0.7, 1000.0, 9
 _APPROACH_TOL, _MOST_ROUNDS = 1e-3, 30
 # The pace at which the gap falls is taken over so many iterations.
 _WATCHED = 5
-# To move all planes together is expected to take so many times its first steps, or as many faces, each with a step per weight.
-_DOUBTFUL = 20.0
-_FACES = 3.0
+# All planes are moved together until this share of the gap is left open.
+_JOINT_SHARE = 0.6
 
 
 class BlockDual(Solver):
@@ -130,11 +130,11 @@ class BlockDual(Solver):
             else:
                 blocks_of_rows.sweep(precise=self.precise)
             yield from self._row_rounds(blocks_of_rows)
-            planes = self.planes()
-        yield from self._iterate_general(task, planes, crawls=rows is not None)
+        else:
+            yield from self._iterate_general(task, planes)
 
-    def _iterate_general(self, task: Task, planes: Any, *, crawls: bool) -> Iterator[Iterate]:
-        blocks = _Blocks(task, self.option, crawls=crawls)
+    def _iterate_general(self, task: Task, planes: Any) -> Iterator[Iterate]:
+        blocks = _Blocks(task, self.option)
         if planes is not None:
             blocks.start_from(planes)
         # Not before it has all planes: an interrupt leaves those there were.
@@ -153,7 +153,7 @@ class BlockDual(Solver):
     def _approach(self, task: Task, planes: Any) -> _Blocks:
         """Solve for a small C, where few planes do little harm, and return blocks that came up from it with those found."""
         ratios = np.geomspace(1.0 / _APPROACH_FROM, 1.0, _APPROACH_STEPS + 1)
-        blocks = _Blocks(replace(task, C=task.C * ratios[0], tol=_APPROACH_TOL), self.option, crawls=False)
+        blocks = _Blocks(replace(task, C=task.C * ratios[0], tol=_APPROACH_TOL), self.option)
         if planes is not None:
             blocks.start_from(planes)
         blocks.first_passes(_FIRST_PASSES)
@@ -178,7 +178,6 @@ class BlockDual(Solver):
         blocks.continue_with(task)
         if isinstance(blocks, RowBlocks):
             yield from self._row_rounds(blocks)
-            yield from self._iterate_general(task, self.planes(), crawls=True)
         else:
             if blocks.searches_are_dear:
                 blocks.sweep_moving(precise=False)
@@ -205,10 +204,12 @@ class BlockDual(Solver):
             blocks.advance(precise=self.precise)
 
     def _row_rounds(self, blocks: RowBlocks) -> Iterator[Iterate]:
-        """Yield iterates until the sweeps crawl."""
         yield blocks.evaluate(precise=self.precise)
-        while not blocks.is_crawling:
-            blocks.sweep(precise=self.precise)
+        while True:
+            if blocks.is_crawling:
+                yield from blocks.move_together()
+            else:
+                blocks.sweep(precise=self.precise)
             yield blocks.evaluate(precise=self.precise)
 
     _blocks: _Blocks | RowBlocks | None = None
@@ -241,8 +242,7 @@ class _Blocks(Blocks):
 
     watched: ClassVar = ("oracle", "visits", "sweeps", "weights", "ascent")
 
-    def __init__(self, task: Task, option: dict[str, Any], *, crawls: bool) -> None:
-        self._crawls = crawls  # sweeps are known to
+    def __init__(self, task: Task, option: dict[str, Any]) -> None:
         self._by_components = task.loss == "hinge" and task.problem.space.has_components
         super().__init__(task, by_components=self._by_components)
         self._problem = task.problem
@@ -256,8 +256,10 @@ class _Blocks(Blocks):
         self.seems_done = False
         self._mean: DenseWeights | None = None
         self._shown = self.weights
-        self._ascend_face = FaceAscent(task, self.sets)
-        self._gaps: deque[float] = deque(maxlen=_WATCHED)  # of the iterations since all planes were moved together
+        self._crawls = False  # what is moved together from now on
+        self._sigma = 0.0
+        self._n_joint_steps = 0
+        self._gaps: deque[float] = deque(maxlen=_WATCHED)
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
         self._first_gap = np.inf  # relative; of this run, or before its first evaluation of the one it resumes
         self._last_dual, self._swept_gap = 0.0, np.inf
@@ -280,8 +282,8 @@ class _Blocks(Blocks):
         self.total_budget = task.C * float(self.sample_weight.sum())
         self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
         self.weights.touch()
-        self._ascend_face.restart(task)
         self._gaps.clear()
+        self._crawls, self._sigma = False, 0.0
         self._relative_gaps = np.inf, np.inf
         self._gain, self._work = 0.0, 1.0
         self._count(self.sweep(self._rule(searches=True, drops=self._by_components), precise=False))
@@ -300,7 +302,7 @@ class _Blocks(Blocks):
     @property
     def can_overshoot(self) -> bool:
         """Whether many examples may pull few weights much too far."""
-        return self.squared and not self.searches_are_dear and FaceAscent.can_help(self._problem)
+        return self.squared and not self.searches_are_dear and JointAscent.can_help(self._problem)
 
     def is_within(self, share: float) -> bool:
         """Return whether the last evaluation left no more than this share of the primal open."""
@@ -378,17 +380,21 @@ class _Blocks(Blocks):
             "blocks": self.sets.n_blocks,
             "planes_added": self._n_added,
             "sweeps": self._n_sweeps,
-            "face_steps": self._ascend_face.read(),
+            "joint_steps": self._n_joint_steps,
             **self.watch.read(),
         }
-        self._n_added = self._n_sweeps = 0
+        self._n_added = self._n_sweeps = self._n_joint_steps = 0
         return details
 
     def advance(self, *, precise: bool) -> None:
         """Visit the examples of the last pass with the planes that it found, then do what needs no search."""
         self._visit_found(precise=precise)
-        self.sweep_moving(precise=precise)
-        self._ascend_where_slow()
+        if not self._crawls:
+            self.sweep_moving(precise=precise)
+            self._crawls = JointAscent.can_help(self._problem) and self._would_take_longer()
+        if self._crawls:
+            with self.watch("ascent"):
+                self._ascend_together()
 
     def _visit_found(self, *, precise: bool) -> None:
         self._visit(_core.FoundPlanes(self._problem.space, self._found), self._problem.n_examples, precise=precise)
@@ -428,27 +434,27 @@ class _Blocks(Blocks):
                 break
         return are_slow
 
-    def _ascend_where_slow(self) -> None:
-        """Move all planes with α > 0 together where that is likely to take less time than to go on at the pace of late."""
-        if FaceAscent.can_help(self._problem) and (self._crawls or self._would_take_longer()):
-            self._ascend_together()
-            self._gaps.clear()
-
     def _would_take_longer(self) -> bool:
+        """Return whether to go on at the pace of late is likely to take more time than to move all planes together."""
         gaps = self._gaps
         if len(gaps) < _WATCHED or min(gaps) <= 0.0:
             return False
         pace = np.log(gaps[0] / gaps[-1]) / (_WATCHED - 1)
         to_go = np.log(self._relative_gaps[1] / self.task.tol) if self.task.tol > 0.0 else np.inf
-        # On one face there are no more steps to make than there are weights, and few faces follow each other.
-        n_steps = min(_DOUBTFUL * self._ascend_face.n_steps, _FACES * self._problem.n_weights)
-        return bool(self._work * to_go > pace * n_steps * self._visit_work)
+        return bool(self._work * to_go > pace * JointAscent.work(self._problem, self.sets.n_planes, self._visit_work))
 
     def _ascend_together(self) -> None:
-        with self.watch("ascent"):
-            self._ascend_face(0.1 * self._tolerance, self.weights.exact)
-        self.weights.touch()
-        self._shown = self.weights
+        """Move all planes together, and show the point that is best for them."""
+        dual = self.dual()
+        joint = JointAscent(self.task, self.sets.together(), self.weights.exact, dual, self._sigma)
+        joint.ascend(_JOINT_SHARE * self._gaps[-1])
+        self._n_joint_steps += joint.read()[0]
+        self._sigma = joint.sigma
+        self._has_moved = True
+        self._sum_weights()
+        self._mean = self._problem.zero_weights() if self._mean is None else self._mean
+        self._mean.become(joint.w)
+        self._shown = self._mean
 
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
         self._gain = 0.0

@@ -8,7 +8,7 @@ over all working sets is solved again after ``batch_size`` new planes, warm-star
 tenth of the gap at the last sweep over the oracle while that is larger. Block coordinate ascent takes one example's planes at
 a time, exactly (the block problem of Balamurugan et al. 2011): sweeps over all examples alternate with sweeps over those that
 still move, a small part of them. Where these crawl, because many examples pull at few weights, all planes with α > 0 are
-moved together by conjugate gradients. Planes whose α stayed 0 for ``prune_after`` QPs are dropped.
+moved together, see _joint_ascent.py. Planes whose α stayed 0 for ``prune_after`` QPs are dropped.
 
 A whole sweep over the oracle that adds nothing proves that no plane is violated by more than ε; with ``epsilon`` given the
 training then ends, under ``tol`` ε is reduced until the gap is small enough.
@@ -25,7 +25,8 @@ import numpy as np
 from maxmargin import _core
 from maxmargin._parameters import is_integer
 from maxmargin.problems.base import FloatArray, IntArray
-from maxmargin.solvers._blocks import Blocks, FaceAscent, solved_to
+from maxmargin.solvers._blocks import Blocks, solved_to
+from maxmargin.solvers._joint_ascent import JointAscent
 from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
 
 # Under tol, ε starts at this share of the mean slack at w = 0.
@@ -115,7 +116,8 @@ class _Sweep(Blocks):
         self.qp_share = _QP_SHARE
         self.is_solved = True
         self._tolerance: float | None = None
-        self._ascend_face = FaceAscent(task, self.sets)
+        self._n_joint_steps = 0
+        self._sigma = 0.0
         self._n_solved = self._n_dropped = 0
 
     def visit_all(self, epsilon: float, *, precise: bool) -> tuple[int, bool]:
@@ -167,7 +169,6 @@ class _Sweep(Blocks):
         n_examples, w = self._problem.n_examples, self.weights.exact
         wanted = tolerance * self.total_budget
         last_moved = np.full(n_examples, -_STAYS_ACTIVE - 1)
-        self._ascend_face.restart()
         for k in range(_MAX_ROUNDS):
             swept = self.sets.sweep(self.task.rng.permutation(n_examples), solved_to(tolerance), w)
             if swept.gap <= wanted:
@@ -178,8 +179,20 @@ class _Sweep(Blocks):
             if self.task.is_over:
                 return False
             if crawls:
-                self._ascend_face(_REDUCTION * tolerance, w)
+                self._ascend_together(wanted)
         return False
+
+    def _ascend_together(self, wanted: float) -> None:
+        """Move all planes together until no more than ``wanted`` is open, if there are few weights."""
+        if not JointAscent.can_help(self._problem):
+            return
+        self.sets.weights(self.weights.exact)
+        dual = self.dual(afresh=False)
+        joint = JointAscent(self.task, self.sets.together(), self.weights.exact, dual, self._sigma)
+        joint.ascend(wanted)
+        self._n_joint_steps += joint.read()[0]
+        self._sigma = joint.sigma
+        self.sets.weights(self.weights.exact)
 
     def _sweep_active(self, active: IntArray, tolerance: float, wanted: float) -> bool:
         """Sweep over some examples until their gap is ``wanted``; return whether it is."""
@@ -197,13 +210,14 @@ class _Sweep(Blocks):
         """Return what the history records of the sweep."""
         dropped, self._n_dropped = self._n_dropped, 0
         solved, self._n_solved = self._n_solved, 0
+        joint_steps, self._n_joint_steps = self._n_joint_steps, 0
         return {
             "planes": self.sets.n_planes,
             "planes_active": self.sets.n_active,
             "planes_added": n_added,
             "planes_dropped": dropped,
             "qps": solved,
-            "face_steps": self._ascend_face.read(),
+            "joint_steps": joint_steps,
             "epsilon": epsilon,
             "qp_tolerance": self._tolerance,
             **self.watch.read(),
