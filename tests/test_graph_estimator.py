@@ -450,3 +450,24 @@ def test_a_list_of_graphs_is_stacked_once():
     assert len(data[:2]) == 2
     assert data.place(40) == (1, 4)
     assert list(itertools.chain(data.lengths)) == [36, 36, 36]
+
+
+@pytest.mark.parametrize("solver", ["perceptron", "mira", "sgd"])
+def test_online_learners_say_that_searches_did_not_close(solver):
+    rng = np.random.default_rng(0)
+    edges = [(a, b) for a in range(8) for b in range(a + 1, 8)]
+    X = [mm.Graph(rng.normal(size=(8, 2)), edges, rng.normal(size=(len(edges), 2))) for _ in range(6)]
+    Y = [rng.integers(0, 3, size=8) for _ in X]
+    svm = mm.GraphSVM(solver=solver, edges="full", inference="trws", solver_options={"epochs": 3})
+    with pytest.warns(mm.InexactOracleWarning, match="may have missed"):
+        svm.fit(X, Y)
+    assert not svm.certificate_.exact
+    with pytest.warns(mm.InexactOracleWarning, match="may have missed"):
+        clone(svm).partial_fit(X, Y, classes=[0, 1, 2])
+
+
+def test_features_of_a_grid_do_not_wrap_around():
+    image = np.array([[100, 200]], np.uint8)
+    assert mm.Graph.grid(image, edge_features=lambda a, b: np.abs(a - b)).edge_rows.tolist() == [[100.0]]
+    with pytest.raises(TypeError, match="must be a function"):
+        mm.Graph.grid(image, edge_features=np.ones((1, 1)))

@@ -83,7 +83,7 @@ def test_auto_takes_cuts_where_C_times_the_kernel_is_large():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=400) > 0, 1, -1)
-    for C, expected in ((100.0, "block-dual"), (1000.0, "one-slack")):
+    for C, expected in ((20.0, "block-dual"), (1000.0, "one-slack")):
         solution = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.5)), X, y, C)
         assert solution.solver == expected
         assert solution.certificate.converged
@@ -92,6 +92,19 @@ def test_auto_takes_cuts_where_C_times_the_kernel_is_large():
     squared = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.5)), X, y, 1000.0, loss="squared_hinge", tol=0.1)
     classes = mm.train(mm.models.Multiclass(2, kernel=mm.Kernel("rbf", 0.5)), X, (y + 1) // 2, 1000.0, tol=0.1)
     assert squared.solver == classes.solver == "block-dual"
+    classes = mm.train(mm.models.Multiclass(2, kernel=mm.Kernel("rbf", 0.5)), X, (y + 1) // 2, 1e6, tol=0.1)
+    assert classes.solver == "one-slack"
+    assert classes.certificate.converged
+
+
+def test_few_rows_of_many_classes_are_moved_by_columns():
+    """Cuts took a thousand times as many iterations."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 4)), rng.integers(0, 3, size=200)
+    solution = mm.train(mm.models.Multiclass(3, kernel=mm.Kernel("rbf", 1.0)), X, y, 100.0)
+    assert solution.solver == "block-dual"
+    assert solution.certificate.converged
+    assert len(solution.history) < 300
 
 
 def test_auto_takes_cuts_where_rows_have_most_in_common():

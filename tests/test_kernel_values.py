@@ -154,3 +154,54 @@ def test_functions_that_are_not_symmetric_are_refused():
     kernel = mm.Kernel(lambda A, B: np.exp(A[:, :1] - 2.0 * B[:, :1].T))
     with pytest.raises(ValueError, match="not symmetric"):
         mm.train(mm.models.Binary(kernel=kernel), X, y)
+
+
+def test_a_matrix_that_is_indefinite_only_as_a_whole_is_found_out():
+    """No sample of its rows and no pair of them shows it."""
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(300, 300))
+    K = (A + A.T) / 2
+    K /= np.abs(np.linalg.eigvalsh(K)).max()
+    np.fill_diagonal(K, 0.8)
+    assert np.linalg.eigvalsh(K[:128, :128])[0] > 0.0
+    y = np.where(rng.random(300) > 0.5, 1, -1)
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        mm.BinarySVM(kernel="precomputed", C=10.0, fit_intercept=False).fit(K, y)
+    # A constant that makes up for it is one of the kernel's.
+    centred = np.eye(20) - 1.0 / 20.0 - 1e-3
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        mm.BinarySVM(kernel="precomputed", fit_intercept=False).fit(centred, y[:20])
+    assert mm.BinarySVM(kernel="precomputed", solver="block-dual").fit(centred, y[:20]).certificate_.converged
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows_far_from_0_keep_their_distances(dtype):
+    """A column of time stamps, say: products of such rows have no digits left for the differences."""
+    rng = np.random.default_rng(0)
+    X = np.c_[
+        rng.normal(size=(40, 2)), np.zeros((40, 60)), (2.0**30 if dtype == np.float64 else 2.0**12) + np.arange(40) % 3
+    ]
+    X[np.arange(40), 2 + np.arange(40)] = 1.0
+    X = X.astype(dtype)
+    sparse, dense = (mm.Kernel("rbf", gamma=1.0)(rows, rows) for rows in (sp.csr_matrix(X), X))
+    expected = rbf_kernel(X.astype(np.float64) - X.astype(np.float64).mean(axis=0), gamma=1.0)
+    tolerance = 1e-12 if dtype == np.float64 else 2e-3
+    np.testing.assert_allclose(sparse, expected, atol=1e-6 if dtype == np.float64 else tolerance)
+    np.testing.assert_allclose(dense, expected, atol=1e-6 if dtype == np.float64 else tolerance)
+    assert sparse.max() <= 1.0
+    y = np.arange(40) // 7 % 2
+    ours, other = (mm.BinarySVM(kernel="rbf", gamma=1.0, tol=1e-5).fit(rows, y) for rows in (sp.csr_matrix(X), X))
+    assert ours.certificate_.primal == pytest.approx(other.certificate_.primal, rel=1e-4)
+
+
+def test_a_kernel_object_keeps_its_constant():
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    kernel = mm.Kernel("rbf", gamma=0.5, constant=9.0)
+    plain = mm.BinarySVM(kernel="rbf", gamma=0.5, intercept_scaling=3.0).fit(X, y)
+    given = mm.BinarySVM(kernel=kernel, fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(given.decision_function(X), plain.decision_function(X), atol=1e-6)
+
+
+def test_sequences_have_no_precomputed_kernel_object_either():
+    with pytest.raises(ValueError, match="no rows of sequences"):
+        mm.ChainSVM(kernel=mm.Kernel("precomputed")).fit([np.eye(2)], [["a", "b"]])

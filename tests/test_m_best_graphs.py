@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from labelled_graphs import forest_edges, grid_edges, labellings, random_edges, random_graph
 
+import maxmargin as mm
 from maxmargin import _core
 
 pytestmark = pytest.mark.core
@@ -164,3 +165,48 @@ def test_ctrl_c_ends_a_long_list(method, size, n_labels):
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
     assert time.process_time() - start < 2.0
+
+
+def complete_graphs(rng, n_graphs, n_nodes, n_labels):
+    edges = [(a, b) for a in range(n_nodes) for b in range(a + 1, n_nodes)]
+    X = [mm.Graph(rng.normal(size=(n_nodes, 2)), edges, rng.normal(size=(len(edges), 2))) for _ in range(n_graphs)]
+    return X, [rng.integers(0, n_labels, size=n_nodes) for _ in X]
+
+
+def test_several_labellings_are_enumerated_where_that_is_asked_for():
+    """The graphs have 6,561 labellings, more than are enumerated unasked."""
+    X, Y = complete_graphs(np.random.default_rng(0), 2, 8, 3)
+    model = mm.models.Pairwise(3, edges="full", inference="enumeration")
+    cuts = {"cache_size": 0, "cuts_per_iteration": 2, "extra_cuts": "m-best"}
+    several = mm.train(model, X, Y, 100.0, solver="one-slack", solver_options=cuts).certificate
+    one = mm.train(model, X, Y, 100.0, solver="one-slack").certificate
+    assert several.exact
+    assert several.dual <= one.primal * (1 + 1e-9)
+    assert one.dual <= several.primal * (1 + 1e-9)
+    w = np.random.default_rng(1).normal(size=model.n_weights)
+    for several_of_one, best in zip(model.k_best(X, w, 3), model.predict(X, w), strict=True):
+        np.testing.assert_array_equal(several_of_one[0][0], best)
+
+
+@pytest.mark.parametrize(("inference", "message"), [("forest", "graph 1: .*cycle"), ("cut", "graph 1: ")])
+def test_a_method_that_cannot_serve_a_graph_is_refused_for_several_labellings_too(inference, message):
+    rng = np.random.default_rng(0)
+    chain = mm.Graph(rng.normal(size=(3, 2)), [(0, 1), (1, 2)], np.ones((2, 1)))
+    circle = mm.Graph(rng.normal(size=(3, 2)), [(0, 1), (1, 2), (2, 0)], -np.ones((3, 1)))
+    model = mm.models.Pairwise(2, edges="potts", inference=inference)
+    model.n_features, model.n_edge_features = 2, 1
+    with pytest.raises(ValueError, match=message):
+        model.k_best([chain, circle], np.ones(9), 2)
+
+
+def test_the_scores_of_trees_do_not_hide_what_the_rest_leaves_open():
+    rng = np.random.default_rng(3)
+    edges = [(a, b) for a in range(7) for b in range(a + 1, 7)]
+    unary, pairs = [rng.normal(size=(3, 1)) for _ in range(7)], [rng.normal(size=(3, 3, 1)) for _ in edges]
+    model = mm.models.Pairwise(None, inference="trws")
+    model.n_features = model.n_edge_features = 1
+    alone = mm.Graph.from_candidates(unary, edges, pairs)
+    beside = mm.Graph.from_candidates([*unary, np.array([[1e10], [0.0]])], edges, pairs)
+    _, gaps = model.predict_with_gaps([alone, beside], np.ones(2))
+    assert gaps[0] > 1.0
+    assert gaps[1] == pytest.approx(gaps[0], abs=1e-3)

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "inference/expansion.hpp"
-#include "inference/forest.hpp"
 
 namespace maxmargin {
 
@@ -67,11 +66,15 @@ Found GraphSearch::best(int32_t* labels) {
         case GraphMethod::trws: return by_passes(inference_.passes, labels);
         case GraphMethod::expansion: return by_expansion(labels);
         case GraphMethod::forest:
-            if (!is_forest_) throw std::invalid_argument("inference='forest' needs graphs without cycles, and this one has a cycle: use 'trws' or 'auto'.");
-            return ForestSearch(shape_, pair_scores()).best(unary_.data(), labels);
+            return forest().best(unary_.data(), labels);
         default:
             return enumeration().best(unary_.data(), labels);
     }
+}
+
+ForestSearch GraphSearch::forest() const {
+    if (!is_forest_) throw std::invalid_argument("inference='forest' needs graphs without cycles, and this one has a cycle: use 'trws' or 'auto'.");
+    return {shape_, pair_scores()};
 }
 
 EnumerationSearch GraphSearch::enumeration() const {
@@ -120,8 +123,10 @@ Found GraphSearch::by_expansion(int32_t* labels) {
 }
 
 std::unique_ptr<LabellingSearch> GraphSearch::with_changes() const {
-    if (is_forest_) return std::make_unique<ForestSearch>(shape_, pair_scores());
     if (method_ == GraphMethod::cut) return std::make_unique<GraphCutSearch>(shape_, pair_scores());
+    if (method_ == GraphMethod::enumeration) return std::make_unique<EnumerationSearch>(enumeration());
+    if (method_ == GraphMethod::forest || is_forest_) return std::make_unique<ForestSearch>(forest());
+    if (method_ == GraphMethod::expansion) check_expandable(shape_, pair_scores());
     if (is_few_) return std::make_unique<EnumerationSearch>(shape_, pair_scores());
     return std::make_unique<TreeReweightedSearch>(shape_, pair_scores(), inference_.passes);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "inference/enumeration.hpp"
+#include "inference/forest.hpp"
 #include "inference/graph_cut.hpp"
 #include "inference/pairwise.hpp"
 #include "inference/search.hpp"
@@ -39,12 +40,14 @@ class GraphSearch {
     // The labelling with the highest loss · (1 + score − score of the truth), losses being those of the labels of each node; the truth
     // where none is above 0. By enumeration, whatever the method; throws where there are too many labellings.
     void best_product(const double* losses, const int32_t* truth, int32_t* labels);
-    // A search over the same pair scores for callers that change unary ones; it lives as long as these stay.
+    // A search over the same pair scores for callers that change unary ones; it lives as long as these stay. It is the method's, or a
+    // better one; throws where that cannot serve the scores.
     std::unique_ptr<LabellingSearch> with_changes() const;
     double score(const int32_t* labels) const { return total_score(shape_, unary_.data(), pair_scores(), labels); }
     PairScores pair_scores() const { return {pair_values_.data(), pair_offsets_.empty() ? nullptr : pair_offsets_.data()}; }
 
   private:
+    ForestSearch forest() const;
     EnumerationSearch enumeration() const;
     GraphMethod method_for_pairs() const;
     bool likes_agreement() const;

@@ -15,6 +15,8 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 // Single iterations may lower the bound by next to nothing while messages cross the graph.
 constexpr size_t stall_iterations = 10;
+// What sums of many scores lose, as a share of them.
+constexpr double rounding = 1e-13;
 
 // The core's nodes in the order asked for.
 std::vector<int32_t> core_in_order(const Leaves& leaves, std::vector<int32_t> order) {
@@ -102,8 +104,11 @@ void TreeReweighted::improve_labels() {
     labels_ = std::move(labels);
 }
 
+// Measured against the scores of the core: those of trees, which are exact, may be larger by any factor.
 bool TreeReweighted::is_closed(const TreeReweightedOptions& options) const {
-    return bound_ - score_ <= options.absolute_tolerance + options.relative_tolerance * std::max(std::abs(bound_), std::abs(score_));
+    const auto larger = [](double a, double b) { return std::max(std::abs(a), std::abs(b)); };
+    const double core = larger(bound_ - best_of_trees_, score_ - best_of_trees_);
+    return bound_ - score_ <= options.absolute_tolerance + options.relative_tolerance * core + rounding * larger(bound_, score_);
 }
 
 TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {

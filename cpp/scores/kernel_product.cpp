@@ -19,6 +19,24 @@ constexpr size_t most_added = 64;
 // Where the terms of two points are both beyond this, rounding would leave too few digits of their distance.
 template <class Scalar>
 constexpr Scalar far_term = sizeof(Scalar) == sizeof(float) ? Scalar(1024) : Scalar(1e6);
+// Powers of 2 below this are 0 as far as anyone can tell.
+template <class Scalar>
+constexpr double least_power = sizeof(Scalar) == sizeof(float) ? -115.0 : -1000.0;
+
+// −½‖x − z‖² of sparse rows whose features ascend.
+template <class Row>
+double far_exponent(const Row& x, const Row& z) {
+    double sum = 0.0;
+    for (int64_t i = 0, j = 0; i < x.length || j < z.length;) {
+        const bool takes_x = j == z.length || (i < x.length && x.indices[i] <= z.indices[j]);
+        const bool takes_z = i == x.length || (j < z.length && z.indices[j] <= x.indices[i]);
+        const double difference = (takes_x ? static_cast<double>(x.entries[i]) : 0.0) - (takes_z ? static_cast<double>(z.entries[j]) : 0.0);
+        sum += difference * difference;
+        i += takes_x;
+        j += takes_z;
+    }
+    return -0.5 * sum;
+}
 
 // Calls use(k) for the points of the tiles.
 template <class Use>
@@ -139,6 +157,20 @@ void KernelProduct<Scalar>::sparse_panel_values(int64_t panel, const Tiles& tile
                                                    tiles.values.data() + k / panel_rows * tile_length, tiles.terms.data() + k, found});
             for (int p = 0; p < panel_rows; ++p) values[(k + p) * panel_rows + r] = found[p];
         }
+    if (tiles.largest_term > far_term<Scalar>) far_sparse_values(panel, tiles, values);
+}
+
+// The RBF kernel of sparse points far from 0, by the differences of their features.
+template <class Scalar>
+void KernelProduct<Scalar>::far_sparse_values(int64_t panel, const Tiles& tiles, Scalar* values) const {
+    const int64_t first = panel * panel_rows, n_rows = std::min<int64_t>(panel_rows, rows_->size() - first);
+    for (size_t k = 0; k < tiles.ids.size(); ++k) {
+        if (-tiles.terms[k] < far_term<Scalar>) continue;
+        const auto point = points_->sparse_row(tiles.ids[k]);
+        for (int64_t r = 0; r < n_rows; ++r)
+            if (-rows_->terms()[first + r] >= far_term<Scalar>)
+                values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(far_exponent(rows_->sparse_row(first + r), point), least_power<Scalar>)));
+    }
 }
 
 // The RBF kernel of points far from the centre, by the differences of their features.
@@ -152,14 +184,13 @@ void KernelProduct<Scalar>::far_values(int64_t panel, const Tiles& tiles, TileRu
         for (int r = 0; r < panel_rows; ++r) {
             if (-row_terms[r] < far_term<Scalar>) continue;
             const Scalar* row = rows_->panel(panel) + r;
-            constexpr double least = sizeof(Scalar) == sizeof(float) ? -115.0 : -1000.0;
             double exponent = parts_.codes.empty() ? 0.0 : static_cast<double>(parts_.exponent(tiles.codes[k], parts_.codes[panel * panel_rows + r]));
             // Most pairs are so far apart that few features tell.
-            for (int64_t f = 0; f < d && exponent > least; ++f) {
+            for (int64_t f = 0; f < d && exponent > least_power<Scalar>; ++f) {
                 const double difference = static_cast<double>(row[f * panel_rows]) - static_cast<double>(point[f * tile_points<Scalar>]);
                 exponent -= 0.5 * difference * difference;
             }
-            values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(exponent, least)));
+            values[k * panel_rows + r] = static_cast<Scalar>(std::exp2(std::max(exponent, least_power<Scalar>)));
         }
     }
 }

@@ -84,6 +84,7 @@ class KernelProduct {
     void sparse_panel_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
     void look_up_parts(int64_t panel, const Tiles& tiles, const std::vector<TileRun>& runs, Scalar* values) const;
     void far_values(int64_t panel, const Tiles& tiles, TileRun run, Scalar* values) const;
+    void far_sparse_values(int64_t panel, const Tiles& tiles, Scalar* values) const;
     std::vector<Memory> memories(const Workers& workers) const { return std::vector<Memory>(std::max(workers.n_threads, 1)); }
     void count(const std::vector<Memory>& memories);
     void fill_columns(std::span<const int64_t> points, std::span<Scalar* const> columns, const Workers& workers);

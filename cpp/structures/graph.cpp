@@ -6,6 +6,18 @@
 
 namespace maxmargin {
 
+namespace {
+// What work returns; an error says in which graph.
+template <class Work>
+auto naming(int64_t example, Work&& work) {
+    try {
+        return work();
+    } catch (const std::invalid_argument& error) {
+        throw std::invalid_argument("graph " + std::to_string(example) + ": " + error.what());
+    }
+}
+}  // namespace
+
 Graph::Graph(const GraphData& data) : data_(data), searches_(data.n_examples), shortfalls_(data.n_examples, 0.0) {
     // Potts: labels that agree share a column with coefficient 1, others score nothing.
     is_potts_ = !data_.candidates && data_.n_pair_columns == 1;
@@ -114,12 +126,7 @@ template <class Scalar>
 void Graph::search_any(int64_t example, PartScores<Scalar> scores, Search kind, int32_t* code) const {
     if (kind == Search::slack) return search_slack(example, scores, code);
     GraphSearch& search = scored(example, scores, kind);
-    Found found;
-    try {
-        found = scores.is_rough ? search.good(code) : search.best(code);
-    } catch (const std::invalid_argument& error) {
-        throw std::invalid_argument("graph " + std::to_string(example) + ": " + error.what());
-    }
+    Found found = naming(example, [&] { return scores.is_rough ? search.good(code) : search.best(code); });
     if (kind == Search::margin) {
         // Ties with the truth go to the truth: a plane of value 0 is worth nothing.
         const int32_t* truth = data_.truth + nodes(example).begin;
@@ -193,7 +200,7 @@ void Graph::between(int64_t example, const int32_t* right, const int32_t* code, 
 
 void Graph::k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const {
     GraphSearch& search = scored(example, scores, Search::plain);
-    Labellings found = m_best_labellings(search.shape(), search.unary(), *search.with_changes(), k);
+    Labellings found = naming(example, [&] { return m_best_labellings(search.shape(), search.unary(), *search.with_changes(), k); });
     if (!found.is_exact) ++n_open_;
     codes = std::move(found.labels);
     values = std::move(found.scores);

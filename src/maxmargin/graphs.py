@@ -162,7 +162,13 @@ class Graph:
         >>> graph.n_nodes, graph.n_edges, graph.edge_rows.shape
         (20, 31, (31, 1))
         """
-        values = np.asarray(features)
+        if edge_features is not None and not callable(edge_features):
+            raise TypeError(
+                f"edge_features must be a function of the features of both ends, not {type(edge_features).__name__}; "
+                "arrays of edge features are for mm.Graph itself."
+            )
+        # Numbers of images are often unsigned and short: differences of them would wrap around.
+        values = as_numbers(features, "features")
         if values.ndim == 2:
             values = values[:, :, None]
         if values.ndim != 3:

@@ -81,7 +81,7 @@ def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | N
         raise ValueError(f"kernel_cache must be a number of megabytes ≥ 0, found {estimator.kernel_cache!r}.")
     check_basis(estimator.basis)
     if isinstance(estimator.kernel, Kernel):
-        kernel = replace(estimator.kernel, constant=constant)
+        kernel = replace(estimator.kernel, constant=estimator.kernel.constant + constant)
     else:
         kernel = Kernel(
             estimator.kernel,
@@ -95,7 +95,8 @@ def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | N
     if approximation not in (None, "low-rank"):
         raise ValueError(f"kernel_approximation must be None or 'low-rank', found {approximation!r}.")
     if approximation is None:
-        return None if kernel.name == "linear" else kernel
+        # Linear scores have no constant but the intercept's.
+        return None if kernel.name == "linear" and kernel.constant == constant else kernel
     seed = estimator.random_state
     if isinstance(seed, np.random.Generator):
         seed = seed.integers(2**31)

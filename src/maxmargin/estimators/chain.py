@@ -225,7 +225,7 @@ class ChainSVM(FittedChain):
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, token_weight: Sequence[ArrayLike] | None = None
     ) -> Training:
         kernel = chosen_kernel(self)
-        if self.kernel == "precomputed":
+        if getattr(self.kernel, "name", self.kernel) == "precomputed":
             raise ValueError("kernel='precomputed' has no rows of sequences: give ChainSVM the kernel as a function.")
         self._check_parameters(Chain.abilities_with(kernel))
         data, vocabulary = read_sequences(X)

@@ -273,6 +273,10 @@ class Problem(ABC):
         """Count for another run; an oracle that was caught once stays one that may be wrong."""
         self.oracle_calls = 0
 
+    def report_open(self) -> None:
+        """Report searches that did not close since the last call, for solvers without a primal; none are left open here."""
+        return
+
     def report_inexact(self, example: int) -> None:
         """Note that an oracle answer of this example was proved wrong; warn the first time."""
         if self.is_exact:

@@ -102,6 +102,11 @@ class GraphProblem(LinearProblem):
             self.report_inexact(int(np.argmax(is_open)))
         return np.nan_to_num(shortfalls)
 
+    def report_open(self) -> None:
+        """Report searches that did not close since the last call."""
+        if self.can_be_inexact and self._graph.take_open():
+            self.report_inexact(int(np.argmax(~(self._graph.shortfalls() <= 0.0))))
+
     def begin_anew(self) -> None:
         """Count for another run, whose searches tell by themselves whether they closed."""
         super().begin_anew()

@@ -25,6 +25,8 @@ _REFRESH_EVERY = 20
 _ALWAYS_DEFINITE = ("linear", "rbf")
 # Stored values are looked at for so many rows at a time.
 _CHECKED_ROWS = 512
+# Matrices of up to so many rows are factored to see whether they are positive semi-definite, up to this share of the diagonal.
+_FACTORED_ROWS, _ROUNDING = 2000, 1e-6
 
 
 class KernelProblem(KernelScores, LinearProblem):
@@ -116,6 +118,7 @@ class KernelProblem(KernelScores, LinearProblem):
             )
         stored = product.store()
         self._check_pairs(stored)
+        self._check_whole(stored)
         return _core.stored_columns(stored, constant, self.n_jobs)
 
     def _check_pairs(self, stored: NDArray[Any]) -> None:
@@ -126,6 +129,17 @@ class KernelProblem(KernelScores, LinearProblem):
             excess = float(np.max(np.abs(stored[rows]) - np.outer(roots[rows], roots), initial=0.0))
             # (1, ±1) over two rows whose value is too large has this square, at most.
             self.check_square(-2.0 * excess, 2.0)
+
+    def _check_whole(self, stored: NDArray[Any]) -> None:
+        """Refuse a matrix of not too many rows that is not positive semi-definite: a factor of it takes little time."""
+        if len(stored) > _FACTORED_ROWS:
+            return
+        values = stored.astype(np.float64) + self.kernel.constant
+        shift = _ROUNDING * float(np.max(np.diagonal(values), initial=0.0))
+        try:
+            np.linalg.cholesky(values + shift * np.eye(len(values)))
+        except np.linalg.LinAlgError:
+            self.check_square(float(np.linalg.eigvalsh(values)[0]), 1.0)
 
     def _whole_product(self) -> NativeProduct:
         """Return the product whose columns are whole, in the order of the rows."""

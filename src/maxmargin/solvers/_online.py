@@ -153,6 +153,7 @@ class OnlineSolver(Solver):
             updates, loss = updates + seen.updates, loss + seen.loss
             if task.is_over:
                 break
+        task.problem.report_open()
         return updates, loss
 
 

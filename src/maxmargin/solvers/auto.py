@@ -26,8 +26,9 @@ _FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES = 64, 1000, 200
 # With a kernel, rows push each other back and forth when they are moved one by one where nearly all squares lie along one
 # direction (a large constant).
 _MOSTLY_SHARED = 0.95
-# With C times k(x, x) above this, rows of two classes that overlap move each other too far with a kernel, one by one.
-_LARGE = 500.0
+# With C times k(x, x) above the first, rows of two classes that overlap move each other too far with a kernel, one by one; those
+# of more classes above the second.
+_LARGE, _VERY_LARGE = 25.0, 1e5
 _SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
 # Sequences with more places have one block each under block-dual, and cuts do at least as well.
 _LONG_EXAMPLE = 2000.0
@@ -135,10 +136,9 @@ def choose_by_planes(
 
 
 def _are_few(problem: Problem) -> bool:
-    if problem.n_examples > _FEW_EXAMPLES or not problem.is_small:
+    if problem.n_examples > _FEW_EXAMPLES or not (problem.is_small and problem.has_vectors):
         return False
-    most_weights = _NOT_MANY_WEIGHTS if problem.has_row_labels else _FEW_WEIGHTS
-    return problem.n_weights <= most_weights or not problem.has_vectors
+    return problem.n_weights <= (_NOT_MANY_WEIGHTS if problem.has_row_labels else _FEW_WEIGHTS)
 
 
 def _probe(problem: Problem, ids: IntArray) -> tuple[float, float]:
@@ -179,7 +179,7 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
             return _with_defaults(Choice("one-slack", reason, {}))
         if problem.shared_part > _MOSTLY_SHARED:
             return _with_defaults(Choice("one-slack", _SHARED, {}))
-        if problem.has_signs and C * problem.largest_square > _LARGE:
+        if C * problem.largest_square > (_LARGE if problem.has_signs else _VERY_LARGE):
             reason = f"C times k(x, x) is {C * problem.largest_square:.0f}: rows one by one may push back and forth"
             return _with_defaults(Choice("one-slack", reason, {}))
     return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
