@@ -9,8 +9,10 @@ import time
 
 import numpy as np
 import pytest
+import small_model
 from tagging_problem import column, train
 
+import maxmargin as mm
 from maxmargin.solvers import SOLVERS
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
@@ -127,3 +129,15 @@ def test_an_interrupt_ends_training_at_once_with_a_usable_solution(solver, resca
     assert result["predicts"] == 3
     assert result["iterations"] >= 1
     assert 0 <= result["dual"] <= result["primal"] < np.inf
+
+
+def test_ctrl_c_while_auto_measures_the_oracle_ends_with_a_certificate():
+    class Interrupted(small_model.Classes):
+        def loss_augmented_argmax(self, x, y, w):
+            raise KeyboardInterrupt
+
+    X, Y = small_model.data(30)
+    with pytest.warns(UserWarning, match="interrupted"):
+        solution = mm.train(Interrupted(), X, Y)
+    assert not solution.certificate.converged
+    assert not solution.w.any()

@@ -134,6 +134,7 @@ def settle_solver(
             by_options, problem, loss, C, can_sample=can_sample, max_time=max_time, seconds_left=seconds_left
         )
     settled = SOLVERS[choice.solver](choice.options)
+    settled.is_interrupted = choice.is_interrupted
     return settled, choice.record()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from maxmargin import _core
@@ -45,6 +45,7 @@ class Choice:
     reason: str
     options: dict[str, Any]
     oracle_seconds: float | None = None
+    is_interrupted: bool = False  # by Ctrl-C, when the oracle was measured
 
     def record(self) -> dict[str, Any]:
         """Return what the first record of the history says of it."""
@@ -114,6 +115,8 @@ def choose_by_problem(
             seconds, n_terms = _probe(problem, ids)
     except _core.OutOfTime:
         return choice
+    except KeyboardInterrupt:
+        return replace(choice, is_interrupted=True)
     n_bytes = problem.n_examples * n_terms * _KEPT_PLANES * _BYTES_PER_TERM
     if loss == "hinge" and n_bytes > _MOST_BYTES and not choice.options:
         reason = f"planes of all examples would take about {n_bytes / 1e9:.0f} GB; a cut takes a sum of them"

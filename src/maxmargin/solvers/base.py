@@ -192,3 +192,4 @@ class Solver(ABC):
 
     # Whether the last run ended in the middle of a step: what it left is no place to resume from.
     was_broken_off = False
+    is_interrupted = False  # before it began: a run ends at once

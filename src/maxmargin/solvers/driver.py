@@ -341,6 +341,8 @@ def run(
     current = _Run(solver, task, max_iter, max_time, verbose, callback)
     solver.was_broken_off = False
     try:
+        if solver.is_interrupted:
+            raise KeyboardInterrupt
         ending = current.work(solver.resume(task) if resumes else solver.iterate(task, planes))
     except KeyboardInterrupt:
         ending = INTERRUPTED
