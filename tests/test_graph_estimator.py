@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from graph_examples import open_problem, with_candidates
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import cross_val_score
 
 import maxmargin as mm
 from maxmargin import _core
@@ -471,3 +472,28 @@ def test_features_of_a_grid_do_not_wrap_around():
     assert mm.Graph.grid(image, edge_features=lambda a, b: np.abs(a - b)).edge_rows.tolist() == [[100.0]]
     with pytest.raises(TypeError, match="must be a function"):
         mm.Graph.grid(image, edge_features=np.ones((1, 1)))
+
+
+def test_types_of_edges_that_training_lacks_can_be_declared():
+    rng = np.random.default_rng(0)
+    X = [mm.Graph(rng.normal(size=(2, 2)), [[0, 1]], edge_types=[int(i == 5)]) for i in range(6)]
+    Y = [rng.integers(0, 2, size=2) for _ in X]
+    with pytest.raises(ValueError, match="n_edge_types"):
+        mm.GraphSVM().fit(X[:5], [0 * y for y in Y[:4]] + [1 + 0 * Y[4]]).predict(X[5:])
+    svm = mm.GraphSVM(n_edge_types=2)
+    assert np.isfinite(cross_val_score(svm, X, [np.array([0, 1])] * 6, cv=3)).all()
+    assert svm.fit(X[:5], [np.array([0, 1])] * 5).edge_coef_.shape == (2, 1, 1)
+    with pytest.raises(ValueError, match="edges of type 1, but n_edge_types is 1"):
+        mm.GraphSVM(n_edge_types=1).fit(X, [np.array([0, 1])] * 6)
+    for wrong in (0, 1.5, "2"):
+        with pytest.raises(ValueError, match="n_edge_types must be an integer"):
+            mm.GraphSVM(n_edge_types=wrong).fit(X, [np.array([0, 1])] * 6)
+
+
+def test_cuts_of_other_outputs_are_added_under_auto_too():
+    rng = np.random.default_rng(0)
+    X = [mm.Graph.grid(rng.normal(size=(3, 3, 2))) for _ in range(6)]
+    Y = [(graph.rows[:, 0] > 0).astype(int) for graph in X]
+    svm = mm.GraphSVM(nonnegative="edges", solver_options={"cuts_per_iteration": 3}).fit(X, Y)
+    assert svm.history_[0]["solver"] == "one-slack"
+    assert any(record["extra_violations"] for record in svm.history_)

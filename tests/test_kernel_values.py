@@ -170,7 +170,7 @@ def test_a_matrix_that_is_indefinite_only_as_a_whole_is_found_out():
     # A constant that makes up for it is one of the kernel's.
     centred = np.eye(20) - 1.0 / 20.0 - 1e-3
     with pytest.raises(ValueError, match="not positive semi-definite"):
-        mm.BinarySVM(kernel="precomputed", fit_intercept=False).fit(centred, y[:20])
+        mm.BinarySVM(kernel="precomputed", solver="block-dual", fit_intercept=False).fit(centred, y[:20])
     assert mm.BinarySVM(kernel="precomputed", solver="block-dual").fit(centred, y[:20]).certificate_.converged
 
 

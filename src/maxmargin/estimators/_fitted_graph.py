@@ -188,7 +188,7 @@ class FittedGraph(MaxMarginEstimator):
         if data.n_edge_types > self._model.n_edge_types:
             raise ValueError(
                 f"X has edges of type {data.n_edge_types - 1}, but GraphSVM was fitted on types up to "
-                f"{self._model.n_edge_types - 1}."
+                f"{self._model.n_edge_types - 1}; its n_edge_types says how many there are where training may lack some."
             )
         return data
 

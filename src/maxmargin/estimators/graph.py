@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._parameters import is_integer
 from maxmargin._result import Solution
 from maxmargin.estimators._base import Training, loss_table, storable
 from maxmargin.estimators._fitted_graph import FittedGraph
@@ -51,6 +52,9 @@ class GraphSVM(FittedGraph):
     edges : {"potts", "associative", "symmetric", "full"}, default "potts"
         Which pairs of labels share weights v: those that agree have one, and others none; a weight for each pair, with σ = −1
         where they differ; a weight for each pair in any order; a weight for each pair. With candidates there is one.
+    n_edge_types : int or None, default None
+        How many types edges have; None: as many as the graphs of ``fit``, or of the first ``partial_fit``. To be given where
+        some of these, such as the folds of a cross-validation, may lack a type.
     nonnegative : None, "edges", "all" or dict, default None
         Which weights stay ≥ 0: those of edges, all, or masks for the blocks ``coef`` and ``edge_coef``. With edge features ≥ 0,
         "potts" or "associative" and two labels, ``"edges"`` makes every search a graph cut, and exact.
@@ -125,6 +129,7 @@ class GraphSVM(FittedGraph):
         rescaling: str = "margin",
         cost: Any = None,
         edges: str = "potts",
+        n_edge_types: int | None = None,
         nonnegative: Any = None,
         inference: str = "auto",
         max_passes: int = 300,
@@ -155,6 +160,7 @@ class GraphSVM(FittedGraph):
         )
         self.cost = cost
         self.edges = edges
+        self.n_edge_types = n_edge_types
         self.nonnegative = nonnegative
         self.inference = inference
         self.max_passes = max_passes
@@ -187,7 +193,7 @@ class GraphSVM(FittedGraph):
             codes = candidate_numbers(y, data)
         else:
             classes, codes = encode_labels(flat_labels(y, data), data)
-        model = self._training_model(classes, data.n_edge_types)
+        model = self._training_model(classes, self._edge_types_of(data))
         weights = check_sample_weight(sample_weight, len(data))
         n_features = data.graphs[0].rows.shape[1]
 
@@ -241,13 +247,20 @@ class GraphSVM(FittedGraph):
         )
         codes = candidate_numbers(y, data) if known is None else encode_known_labels(flat_labels(y, data), known, data)
         weights = check_sample_weight(sample_weight, len(data))
-        model = self._training_model(known, data.n_edge_types if is_first else self._model.n_edge_types)
+        model = self._training_model(known, self._edge_types_of(data) if is_first else self._model.n_edge_types)
         if not is_first:
             model.n_edge_features = self._model.n_edge_features
         bind = model.bind if is_first else model.bind_more
         w = self._learn(solver, bind(data, by_graph(codes, data), sample_weight=weights))
         self._set_fitted(model, known, data.graphs[0].rows.shape[1], w)
         return self
+
+    def _edge_types_of(self, data: Graphs) -> int:
+        if self.n_edge_types is None:
+            return data.n_edge_types
+        if not is_integer(self.n_edge_types, 1):
+            raise ValueError(f"n_edge_types must be an integer ≥ 1 or None, found {self.n_edge_types!r}.")
+        return int(self.n_edge_types)
 
     def _training_model(self, classes: NDArray[Any] | None, n_edge_types: int) -> Pairwise:
         """Return the model of these labels, or of candidates, with its loss and the bounds of its weights."""

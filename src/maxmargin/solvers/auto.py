@@ -21,8 +21,8 @@ _KEPT_PLANES = 10
 # With an exact kernel, rows are moved several times: where fewer columns of the matrix are kept, cuts take less time.
 _SHARE_OF_COLUMNS = 0.25
 # So many weights take few cuts, and so many examples no time that counts then; nor if these are single rows and the weights not
-# many.
-_FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES = 64, 1000, 200
+# many. With a kernel only very few examples take none.
+_FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES, _VERY_FEW_EXAMPLES = 64, 1000, 200, 50
 # With a kernel, rows push each other back and forth when they are moved one by one where nearly all squares lie along one
 # direction (a large constant).
 _MOSTLY_SHARED = 0.95
@@ -139,9 +139,12 @@ def choose_by_planes(
 
 
 def _are_few(problem: Problem) -> bool:
-    if problem.n_examples > _FEW_EXAMPLES or not (problem.is_small and problem.has_vectors):
+    if not problem.is_small:
         return False
-    return problem.n_weights <= (_NOT_MANY_WEIGHTS if problem.has_row_labels else _FEW_WEIGHTS)
+    if not problem.has_vectors:
+        return problem.n_examples <= _VERY_FEW_EXAMPLES
+    most_weights = _NOT_MANY_WEIGHTS if problem.has_row_labels else _FEW_WEIGHTS
+    return problem.n_examples <= _FEW_EXAMPLES and problem.n_weights <= most_weights
 
 
 def _probe(problem: Problem, ids: IntArray) -> tuple[float, float]:
@@ -189,7 +192,8 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
 
 
 def _with_defaults(choice: Choice) -> Choice:
-    """Stabilise cutting planes unless the options say otherwise or leave no cache for it."""
-    if choice.solver != "one-slack" or choice.options.get("cache_size") == 0:
+    """Stabilise cutting planes unless the options say otherwise, leave no cache for it or ask for cuts that it would spare."""
+    is_left = choice.options.get("cache_size") == 0 or "cuts_per_iteration" in choice.options
+    if choice.solver != "one-slack" or is_left:
         return choice
     return Choice(choice.solver, choice.reason, {"stabilization": "auto", **choice.options}, choice.oracle_seconds)
