@@ -3,7 +3,8 @@
 from maxmargin.models._sequences import Sequences
 from maxmargin.models.binary import Binary
 from maxmargin.models.chain import Chain
+from maxmargin.models.labelling import Labelling, best_labelling
 from maxmargin.models.multiclass import Multiclass
 from maxmargin.models.pairwise import Pairwise
 
-__all__ = ["Binary", "Chain", "Multiclass", "Pairwise", "Sequences"]
+__all__ = ["Binary", "Chain", "Labelling", "Multiclass", "Pairwise", "Sequences", "best_labelling"]
