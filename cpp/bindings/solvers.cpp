@@ -273,7 +273,7 @@ void bind_working_sets(nb::module_& m) {
                 return self.pass(oracle, as_span(order), batch_size, rule, weights, workers(n_threads));
             },
             arg("oracle"), arg("order"), arg("batch_size"), arg("rule"), arg("weights").noconvert(), arg("rounded").none().noconvert() = nb::none(), arg("n_threads") = 1)
-        .def("together", [](WorkingSets& self) { return std::make_unique<ProximalStep>(self.joint(), self.is_squared()); }, nb::keep_alive<0, 1>())
+        .def("together", [](WorkingSets& self) { return interruptible([&] { return std::make_unique<ProximalStep>(self.joint(), self.is_squared()); }); }, nb::keep_alive<0, 1>())
         .def(
             "slacks",
             [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> w) {
@@ -403,7 +403,7 @@ void bind_row_blocks(nb::module_& m) {
             "together",
             [](RowBlocks& self) {
                 require(!self.has_columns(), "rows cannot be moved together with columns of a kernel.");
-                return std::make_unique<ProximalStep>(self.joint(), self.is_squared());
+                return interruptible([&] { return std::make_unique<ProximalStep>(self.joint(), self.is_squared()); });
             },
             nb::keep_alive<0, 1>())
         .def("planes", [](const RowBlocks& self) { return interruptible([&] { return self.planes(); }); });

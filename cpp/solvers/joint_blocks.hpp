@@ -15,7 +15,7 @@ class JointBlocks {
     std::vector<size_t> starts{0};
     std::vector<double> budgets;  // C_i, by block
     std::vector<double> losses;   // Δ, by plane
-    std::vector<double> alpha;    // when the problem was made
+    std::vector<double> alpha;    // when the problem was made; whoever moves it takes it away
 
     size_t n_blocks() const { return budgets.size(); }
     size_t n_planes() const { return losses.size(); }

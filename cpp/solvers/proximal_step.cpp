@@ -16,8 +16,8 @@ constexpr size_t blocks_per_heartbeat = 1024;
 ProximalStep::ProximalStep(std::unique_ptr<JointBlocks> blocks, bool squared)
     : blocks_(std::move(blocks)),
       squared_(squared),
-      centre_(blocks_->alpha),
-      alpha_(blocks_->alpha),
+      centre_(std::move(blocks_->alpha)),
+      alpha_(centre_),
       values_(blocks_->n_planes()),
       shares_(blocks_->n_blocks(), -1.0) {
     for (size_t b = 0; b < blocks_->n_blocks(); ++b) most_rows_ = std::max<int64_t>(most_rows_, blocks_->starts[b + 1] - blocks_->starts[b]);

@@ -41,7 +41,7 @@ class ProximalStep {
     void accept() { centre_ = alpha_; }
     // The blocks take over ᾱ.
     void take() { blocks_->take(centre_); }
-    // The mean of Ca/Δ over what carries mass, or of C/Δ where nothing does: a first σ, at which steps are as long as α is.
+    // Σ ᾱ / Σ Δ over what carries mass, or Σ C / Σ Δ where nothing does: a first σ, at which steps are as long as α is.
     double scale() const;
 
     int64_t n_weights() const { return blocks_->n_weights(); }

@@ -36,7 +36,11 @@ class RowBlocks::Joint : public JointBlocks {
 std::unique_ptr<JointBlocks> RowBlocks::joint() { return std::make_unique<Joint>(*this); }
 
 RowBlocks::Joint::Joint(RowBlocks& rows) : rows_(rows) {
+    const auto n_examples = static_cast<size_t>(rows.space_->n_examples());
+    losses.reserve(n_examples * planes_per_row());
+    alpha.reserve(n_examples * planes_per_row());
     for (int64_t i = 0; i < rows.space_->n_examples(); ++i) {
+        if (i % rows_per_run == 0) heartbeat();
         if (rows.budgets_[i] <= 0.0) continue;
         examples_.push_back(i);
         budgets.push_back(rows.budgets_[i]);

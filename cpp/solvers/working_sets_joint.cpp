@@ -33,7 +33,8 @@ class WorkingSets::Joint : public JointBlocks {
 std::unique_ptr<JointBlocks> WorkingSets::joint() { return std::make_unique<Joint>(*this); }
 
 WorkingSets::Joint::Joint(WorkingSets& sets) : sets_(sets) {
-    for (std::vector<Block>& own : sets.blocks_)
+    for (std::vector<Block>& own : sets.blocks_) {
+        heartbeat();
         for (Block& block : own) {
             if (block.size() == 0) continue;
             blocks_.push_back(&block);
@@ -44,6 +45,7 @@ WorkingSets::Joint::Joint(WorkingSets& sets) : sets_(sets) {
             }
             starts.push_back(losses.size());
         }
+    }
 }
 
 void WorkingSets::Joint::values(const double* w, double* out) {

@@ -155,6 +155,11 @@ class Problem(ABC):
         return False
 
     @property
+    def n_row_labels(self) -> int:
+        """How many labels all rows together have to choose from; where an example is one row with one label."""
+        return 0
+
+    @property
     def shared_part(self) -> float:
         """Which share of all squares lies along the direction that they share most, by a sample; where there is a kernel."""
         return 0.0
@@ -351,6 +356,11 @@ class LinearProblem(Problem):
     def has_row_labels(self) -> bool:
         """Whether an example is one row with one label."""
         return self.space.has_row_labels
+
+    @property
+    def n_row_labels(self) -> int:
+        """How many labels all rows together have to choose from, where an example is one row with one label."""
+        return self.space.n_rows * self.space.stride if self.has_row_labels else 0
 
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, where the structure has no table and few weights."""

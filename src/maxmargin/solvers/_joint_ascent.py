@@ -25,25 +25,32 @@ from maxmargin.solvers.base import Task
 _DIRECT = 1000
 # Beyond so many weights examples share few of them, visits one by one do not crawl, and a step that writes all weights is dear.
 _FEW_WEIGHTS = 65536
+# Five numbers are kept for each plane.
+_MOST_PLANES = 10_000_000
 # What all steps together are expected to take: so many Newton steps, each with so many passes over the planes, and so many
 # products where these are many. A matrix is made of so many numbers in the time of one in a visit.
 _EXPECTED_STEPS, _PASSES_PER_STEP, _PRODUCTS_PER_STEP = 8.0, 3.0, 30.0
 _FASTER = 4.0
 # The minimum over w is close enough when it leaves this share of the gap open, or of the dual where that is less.
 _LEFT_OPEN = 0.01
+# φ is known to this share of it, as a sum of many terms.
+_ROUNDING = 1e-12
 _MOST_NEWTON_STEPS = 60
-# σ grows by the first factor after a step that took up to so many Newton steps, by the second after up to so many, then not; it
-# shrinks by the last where it took them all, or rounding left no step.
-_EASY, _USUAL = (3, 4.0), (8, 2.0)
+# σ grows by such a factor after a step that took up to so many Newton steps, and not after more; it shrinks by the last where it
+# took them all.
+_GROWTH = ((1, 8.0), (3, 4.0), (8, 2.0))
 _TOO_LONG = 0.25
 # Beyond so many times the scale of α, σ F would drown it in rounding. A later ascent of the same blocks starts so far back.
 _MOST_GROWTH, _BACK = 1e8, 64.0
 # A step of Newton's method is good enough with this share of the decrease that the slope promises; less than the least is none.
 # After so many halves the next one tried is at least this share of one that is too long.
 _ARMIJO, _LEAST_STEP, _HALVINGS, _SHORTEST = 1e-4, 1e-14, 8, 1e-3
-# Rows of curvature that are summed at once. Where there are more than so many for each weight, conjugate gradients are tried
-# first; samples have so many for each, taken from this many places.
-_ROWS, _MANY, _SAMPLED, _RUNS = 512, 1, 4, 16
+# A step that was shortened leaves no more than this share of the slope, unless that takes more tries than so many.
+_WOLFE, _MOST_TRIED = 0.5, 40
+# Rows of curvature that are summed at once. Where there are more, and more than weights, conjugate gradients are tried first.
+_ROWS = 512
+# A sample has so many rows for each weight, taken from this many places.
+_SAMPLED, _RUNS = 4, 16
 # After so many steps that neither raised the dual nor lowered the gap by this share, rounding leaves nothing to gain.
 _PATIENCE, _IDLE = 6, 0.02
 # Conjugate gradients end at this share of the gradient. They fail after so many products: plain ones, those preconditioned with a
@@ -101,7 +108,7 @@ class JointAscent:
     w : (n_weights,) array
         The point with the lowest primal so far.
     primal, dual : float
-        The primal there and the best dual so far, over the planes that the blocks have.
+        The primal there and the dual of the blocks, over the planes that they have.
     """
 
     def __init__(self, task: Task, step: _core.ProximalStep, w: FloatArray, dual: float, sigma: float = 0.0) -> None:
@@ -111,14 +118,14 @@ class JointAscent:
         self.sigma = max(self._scale, sigma / _BACK)
         self.w = w.copy()
         self._starts: tuple[FloatArray, ...] = (self.w,)
-        self.primal, self.dual, self._taken = np.inf, dual, dual
+        self.primal, self.dual = np.inf, dual
         self._n_failed = 0  # ways to solve the Newton system
         self._n_steps = self._n_passes = self._n_idle = 0
 
     @staticmethod
-    def can_help(problem: Problem) -> bool:
-        """Return whether there are few weights."""
-        return problem.has_vectors and problem.n_weights <= _FEW_WEIGHTS
+    def can_help(problem: Problem, n_planes: int = 0) -> bool:
+        """Return whether there are few weights, and no more planes than memory is for."""
+        return problem.has_vectors and problem.n_weights <= _FEW_WEIGHTS and n_planes <= _MOST_PLANES
 
     @staticmethod
     def work(problem: Problem, n_planes: float, pass_work: float) -> float:
@@ -147,13 +154,13 @@ class JointAscent:
             there = self._search_line(here, self._direction(here))
             is_stuck, here = there is None, there or here
         self._step.accept()
-        if here.dual >= self._taken:
+        if here.dual >= self.dual:
             self._step.take()
-            self._taken = here.dual
+            self.dual = here.dual
         self._starts = (self._clipped(here.sum), here.w)
         is_idle = self.gap > (1.0 - _IDLE) * before[0] and self.dual < (1.0 + _IDLE) * before[1]
         self._n_idle = self._n_idle + 1 if is_idle else 0
-        self._adapt(_MOST_NEWTON_STEPS if is_stuck else self._n_steps - n_before)
+        self._adapt(self._n_steps - n_before)
         return self.gap > wanted and self._n_idle < _PATIENCE and not self._task.is_over
 
     def ascend(self, wanted: float) -> None:
@@ -170,11 +177,12 @@ class JointAscent:
 
     def _is_solved(self, here: _Point, wanted: float) -> bool:
         matters = min(here.primal - here.dual, self.dual) if self.dual > 0.0 else here.primal
-        return here.open <= _LEFT_OPEN * max(matters, 0.0) or self.gap <= wanted or self._task.is_over
+        is_closed = here.open <= max(_LEFT_OPEN * matters, _ROUNDING * abs(here.value))
+        return is_closed or self.primal - max(self.dual, here.dual) <= wanted or self._task.is_over
 
     def _adapt(self, n_made: int) -> None:
         self._scale = max(self._scale, self._step.scale())
-        factor = next((factor for most, factor in (_EASY, _USUAL) if n_made <= most), 1.0)
+        factor = next((factor for most, factor in _GROWTH if n_made <= most), 1.0)
         if n_made >= _MOST_NEWTON_STEPS:
             factor = _TOO_LONG
         self.sigma = min(factor * self.sigma, _MOST_GROWTH * self._scale)
@@ -191,7 +199,6 @@ class JointAscent:
         primal, dual = 0.5 * norm2 + found.cost, found.linear - 0.5 * clipped2
         if primal < self.primal:
             self.primal, self.w = primal, w
-        self.dual = max(self.dual, dual)
         # φ(w) less the proximal dual of α.
         is_open = 0.5 * norm2 - float(w @ total) + 0.5 * clipped2
         return _Point(w, total, 0.5 * norm2 + found.value, primal, dual, is_open, found.n_free)
@@ -219,7 +226,7 @@ class JointAscent:
         if len(free) > _DIRECT:
             return self._solve_by_products(free, gradient, _Identity(), _MOST_PRODUCTS)[0]
         n_sampled = _SAMPLED * len(free)
-        while n_planes > max(_MANY * len(free), _ROWS) and self._n_failed < len(_PRODUCTS):
+        while n_planes > max(len(free), _ROWS) and self._n_failed < len(_PRODUCTS):
             some = _Identity() if self._n_failed == 0 else self._factor(free, n_planes, n_sampled)
             solution, is_close = self._solve_by_products(free, gradient, some, _PRODUCTS[self._n_failed])
             if is_close:
@@ -237,7 +244,7 @@ class JointAscent:
         starts, n_rows = np.linspace(0, step.n_blocks, n_runs + 1).astype(int), 0
         for block, end in itertools.pairwise(starts.tolist()):
             most = n_rows + n_sampled / n_runs
-            while block < end and n_rows < most:
+            while block < end and n_rows < most and not self._task.is_over:
                 block, n_written = step.write_curvature(block, rows)
                 hessian = dsyrk(1.0, rows[:n_written, free].T, 1.0, hessian, overwrite_c=True)
                 n_rows += n_written
@@ -257,7 +264,7 @@ class JointAscent:
         whole, product = np.zeros(self._step.n_weights), np.empty(self._step.n_weights)
         for _ in range(most_products):
             if square <= _FORCING**2 * first or self._task.is_over:
-                break
+                return solution, True
             whole[free] = direction
             self._step.multiply_curvature(whole, product)
             image = direction + product[free]
@@ -273,18 +280,26 @@ class JointAscent:
         """Return a point along the direction with a lower φ; None if rounding leaves none.
 
         φ' may grow by orders of magnitude within one step: where halves do not help, a chord says how much shorter it must be.
+        What is short enough then may be far too short, and is stretched again until φ' has fallen.
         """
-        gradient, length, n_tried = here.gradient, 1.0, 0
-        slope = float(gradient @ direction)
-        while length > _LEAST_STEP:
+        gradient, length, too_short, too_long, n_tried = here.gradient, 1.0, 0.0, np.inf, 0
+        slope, best = float(gradient @ direction), None
+        while length > _LEAST_STEP and n_tried < _MOST_TRIED and not self._task.is_over:
+            n_tried += 1
             w = self._clipped(here.w + length * direction)
             there = self._evaluate(w)
-            promised = float(gradient @ (here.w - w))
-            if there.value <= here.value - _ARMIJO * promised:
-                return there
-            rise = float(there.gradient @ direction) - slope
-            n_tried += 1
-            is_far = n_tried > _HALVINGS and rise > 0.0
-            length *= min(max(-slope / rise, _SHORTEST), 0.5) if is_far else 0.5
-        self._evaluate(here.w)  # α is that of the last point
-        return None
+            slope_there = float(there.gradient @ direction)
+            if there.value <= here.value - _ARMIJO * float(gradient @ (here.w - w)):
+                best, too_short = there, length
+                if too_long == np.inf or slope_there >= _WOLFE * slope:
+                    return there
+            else:
+                too_long = length
+            if too_short > 0.0:
+                length = 0.5 * (too_short + too_long)
+            else:
+                rise = slope_there - slope
+                is_far = n_tried > _HALVINGS and rise > 0.0
+                length *= min(max(-slope / rise, _SHORTEST), 0.5) if is_far else 0.5
+        self._evaluate(here.w if best is None else best.w)  # α is that of the last point
+        return best

@@ -54,7 +54,7 @@ class RowBlocks:
         self._reduction = _REDUCTION
         self._halved_at: tuple[float, int] = np.inf, 0  # the gap when it last fell by half, and the visits before
         self._primal = np.inf
-        self._can_move_together = JointAscent.can_help(problem)
+        self._can_move_together = self._may_move_together()
         self._n_planes = self._n_sweeps = self._n_visits = self._all_visits = self._n_joint_steps = 0
         self._watch = Stopwatch("oracle", "visits", "sweeps", "weights", "ascent")
 
@@ -82,12 +82,15 @@ class RowBlocks:
         self._budget *= ratio
         self._rescale(ratio)
         self._gap = None
-        self._can_move_together = JointAscent.can_help(task.problem)
+        self._can_move_together = self._may_move_together()
         self._reduction = _REDUCTION
         self._halved_at = np.inf, self._all_visits
 
     def _rescale(self, ratio: float) -> None:
         self._weights.scale(self._blocks.rescale(ratio, self._weights.norm2()))
+
+    def _may_move_together(self) -> bool:
+        return JointAscent.can_help(self._problem, self._problem.n_row_labels)
 
     @property
     def is_crawling(self) -> bool:

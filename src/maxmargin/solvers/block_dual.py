@@ -391,7 +391,7 @@ class _Blocks(Blocks):
         self._visit_found(precise=precise)
         if not self._crawls:
             self.sweep_moving(precise=precise)
-            self._crawls = JointAscent.can_help(self._problem) and self._would_take_longer()
+            self._crawls = JointAscent.can_help(self._problem, self.sets.n_planes) and self._would_take_longer()
         if self._crawls:
             with self.watch("ascent"):
                 self._ascend_together()

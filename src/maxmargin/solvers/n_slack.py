@@ -7,7 +7,7 @@ Examples are visited in turn; the most violated plane of each joins its working 
 over all working sets is solved again after ``batch_size`` new planes, warm-started, until its gap is at most Σ C_i ε/10, or a
 tenth of the gap at the last sweep over the oracle while that is larger. Block coordinate ascent takes one example's planes at
 a time, exactly (the block problem of Balamurugan et al. 2011): sweeps over all examples alternate with sweeps over those that
-still move, a small part of them. Where these crawl, because many examples pull at few weights, all planes with α > 0 are
+still move, a small part of them. Where these crawl, because many examples pull at few weights, all planes are
 moved together, see _joint_ascent.py. Planes whose α stayed 0 for ``prune_after`` QPs are dropped.
 
 A whole sweep over the oracle that adds nothing proves that no plane is violated by more than ε; with ``epsilon`` given the
@@ -178,14 +178,14 @@ class _Sweep(Blocks):
             crawls = not self._sweep_active(active, tolerance, max(_REDUCTION * swept.gap, 0.5 * wanted))
             if self.task.is_over:
                 return False
-            if crawls:
-                self._ascend_together(wanted)
+            if crawls and self._ascend_together(wanted):
+                return True
         return False
 
-    def _ascend_together(self, wanted: float) -> None:
-        """Move all planes together until no more than ``wanted`` is open, if there are few weights."""
-        if not JointAscent.can_help(self._problem):
-            return
+    def _ascend_together(self, wanted: float) -> bool:
+        """Move all planes together until no more than ``wanted`` is open, if there are few weights; return whether it is."""
+        if not JointAscent.can_help(self._problem, self.sets.n_planes):
+            return False
         self.sets.weights(self.weights.exact)
         dual = self.dual(afresh=False)
         joint = JointAscent(self.task, self.sets.together(), self.weights.exact, dual, self._sigma)
@@ -193,6 +193,7 @@ class _Sweep(Blocks):
         self._n_joint_steps += joint.read()[0]
         self._sigma = joint.sigma
         self.sets.weights(self.weights.exact)
+        return joint.gap <= wanted
 
     def _sweep_active(self, active: IntArray, tolerance: float, wanted: float) -> bool:
         """Sweep over some examples until their gap is ``wanted``; return whether it is."""
