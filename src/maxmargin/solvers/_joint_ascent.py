@@ -131,8 +131,9 @@ class JointAscent:
     def work(problem: Problem, n_planes: float, pass_work: float) -> float:
         """Return what all steps may take, in rows read, given the planes that may have mass and what a pass over them takes."""
         matrix = n_planes * problem.n_weights**2 / (_FASTER * problem.row_length)
-        products = _PRODUCTS_PER_STEP * pass_work
-        system = min(matrix, products) if problem.n_weights <= _DIRECT else products
+        # Plain conjugate gradients with nothing to fall back on may take as many products as they are allowed.
+        is_small = problem.n_weights <= _DIRECT
+        system = min(matrix, _PRODUCTS_PER_STEP * pass_work) if is_small else _MOST_PRODUCTS * pass_work
         return _EXPECTED_STEPS * (_PASSES_PER_STEP * pass_work + system)
 
     @property
