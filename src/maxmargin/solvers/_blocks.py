@@ -11,6 +11,7 @@ from maxmargin import _core
 from maxmargin._parameters import is_integer
 from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.problems.weights import DenseWeights
+from maxmargin.solvers._joint_ascent import JointAscent
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import Iterate, Option, Solver, Task
 
@@ -66,6 +67,7 @@ class Blocks:
         self.task = task
         self.total_budget = task.C * float(self.sample_weight.sum())
         self._has_moved = False
+        self._sigma, self._n_joint_steps = 0.0, 0  # of steps of all planes together
         self._ids: IntArray = np.flatnonzero(self.sample_weight > 0.0)
 
     def visit(self, rule: _core.Rule, *, batch_size: int, precise: bool) -> _core.Sweep:
@@ -126,6 +128,22 @@ class Blocks:
             self._sum_weights()
         return self.sets.linear_part() - 0.5 * self.weights.norm2()
 
+    def ascend_together(self, wanted: float) -> JointAscent:
+        """Move all planes together until no more than ``wanted`` is open over them; return what did, and its best point."""
+        self._sum_afresh()
+        dual = self.dual(afresh=False)
+        joint = JointAscent(self.task, self.sets.together(), self.weights.exact, dual, self._sigma)
+        joint.ascend(wanted)
+        self._n_joint_steps += joint.read()[0]
+        self._sigma = joint.sigma
+        self._sum_afresh()
+        return joint
+
+    def read_joint_steps(self) -> int:
+        """Return the Newton steps of all planes together since the last call."""
+        made, self._n_joint_steps = self._n_joint_steps, 0
+        return made
+
     def unfinished(self) -> Iterate:
         """Return the point of the current α, whatever stopped its moves, and the dual."""
         self._has_moved = True
@@ -144,8 +162,11 @@ class Blocks:
         if not self._has_moved:
             return
         with self.watch("weights"):
-            self.sets.weights(self.weights.exact)
-            self.weights.touch()
+            self._sum_afresh()
+
+    def _sum_afresh(self) -> None:
+        self.sets.weights(self.weights.exact)
+        self.weights.touch()
         self._has_moved = False
 
 

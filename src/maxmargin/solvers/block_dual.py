@@ -257,8 +257,6 @@ class _Blocks(Blocks):
         self._mean: DenseWeights | None = None
         self._shown = self.weights
         self._crawls = False  # what is moved together from now on
-        self._sigma = 0.0
-        self._n_joint_steps = 0
         self._gaps: deque[float] = deque(maxlen=_WATCHED)
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
         self._first_gap = np.inf  # relative; of this run, or before its first evaluation of the one it resumes
@@ -380,10 +378,10 @@ class _Blocks(Blocks):
             "blocks": self.sets.n_blocks,
             "planes_added": self._n_added,
             "sweeps": self._n_sweeps,
-            "joint_steps": self._n_joint_steps,
+            "joint_steps": self.read_joint_steps(),
             **self.watch.read(),
         }
-        self._n_added = self._n_sweeps = self._n_joint_steps = 0
+        self._n_added = self._n_sweeps = 0
         return details
 
     def advance(self, *, precise: bool) -> None:
@@ -445,13 +443,7 @@ class _Blocks(Blocks):
 
     def _ascend_together(self) -> None:
         """Move all planes together, and show the point that is best for them."""
-        dual = self.dual()
-        joint = JointAscent(self.task, self.sets.together(), self.weights.exact, dual, self._sigma)
-        joint.ascend(_JOINT_SHARE * self._gaps[-1])
-        self._n_joint_steps += joint.read()[0]
-        self._sigma = joint.sigma
-        self._has_moved = True
-        self._sum_weights()
+        joint = self.ascend_together(_JOINT_SHARE * self._gaps[-1])
         self._mean = self._problem.zero_weights() if self._mean is None else self._mean
         self._mean.become(joint.w)
         self._shown = self._mean

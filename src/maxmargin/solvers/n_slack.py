@@ -116,8 +116,6 @@ class _Sweep(Blocks):
         self.qp_share = _QP_SHARE
         self.is_solved = True
         self._tolerance: float | None = None
-        self._n_joint_steps = 0
-        self._sigma = 0.0
         self._n_solved = self._n_dropped = 0
 
     def visit_all(self, epsilon: float, *, precise: bool) -> tuple[int, bool]:
@@ -178,22 +176,10 @@ class _Sweep(Blocks):
             crawls = not self._sweep_active(active, tolerance, max(_REDUCTION * swept.gap, 0.5 * wanted))
             if self.task.is_over:
                 return False
-            if crawls and self._ascend_together(wanted):
+            can_help = JointAscent.can_help(self._problem, self.sets.n_planes)
+            if crawls and can_help and self.ascend_together(wanted).gap <= wanted:
                 return True
         return False
-
-    def _ascend_together(self, wanted: float) -> bool:
-        """Move all planes together until no more than ``wanted`` is open, if there are few weights; return whether it is."""
-        if not JointAscent.can_help(self._problem, self.sets.n_planes):
-            return False
-        self.sets.weights(self.weights.exact)
-        dual = self.dual(afresh=False)
-        joint = JointAscent(self.task, self.sets.together(), self.weights.exact, dual, self._sigma)
-        joint.ascend(wanted)
-        self._n_joint_steps += joint.read()[0]
-        self._sigma = joint.sigma
-        self.sets.weights(self.weights.exact)
-        return joint.gap <= wanted
 
     def _sweep_active(self, active: IntArray, tolerance: float, wanted: float) -> bool:
         """Sweep over some examples until their gap is ``wanted``; return whether it is."""
@@ -211,14 +197,13 @@ class _Sweep(Blocks):
         """Return what the history records of the sweep."""
         dropped, self._n_dropped = self._n_dropped, 0
         solved, self._n_solved = self._n_solved, 0
-        joint_steps, self._n_joint_steps = self._n_joint_steps, 0
         return {
             "planes": self.sets.n_planes,
             "planes_active": self.sets.n_active,
             "planes_added": n_added,
             "planes_dropped": dropped,
             "qps": solved,
-            "joint_steps": joint_steps,
+            "joint_steps": self.read_joint_steps(),
             "epsilon": epsilon,
             "qp_tolerance": self._tolerance,
             **self.watch.read(),
