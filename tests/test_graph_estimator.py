@@ -38,6 +38,63 @@ def test_each_point_of_a_path_tells_whether_its_own_searches_closed():
     assert problem.oracle_calls == 0
 
 
+@pytest.mark.parametrize("options", [{}, {"solver": "perceptron"}, {"nonnegative": "edges", "solver": "one-slack"}])
+def test_the_history_counts_searches_by_method(options):
+    rng = np.random.default_rng(0)
+    grids = [mm.Graph.grid(rng.normal(size=(8, 8, 2))) for _ in range(3)]
+    tree = mm.Graph(rng.normal(size=(3, 2)), [[0, 1], [1, 2]])
+    X = [*grids, tree]
+    svm = mm.GraphSVM(max_iter=None, tol=0.01, **options).fit(X, [rng.integers(0, 2, graph.n_nodes) for graph in X])
+    counts = [record["searches"] for record in svm.history_]
+    assert sum(counts[-1].values()) == svm.history_[-1]["oracle_calls"]
+    assert 4 * counts[-1]["forest"] == sum(counts[-1].values())
+    if "nonnegative" in options:
+        assert set(counts[-1]) == {"forest", "cut"}
+    assert all(before["forest"] <= after["forest"] for before, after in itertools.pairwise(counts))
+
+
+def test_searches_are_counted_for_each_point_of_a_path():
+    X, y = images(3)
+    points = mm.GraphSVM(nonnegative="edges", tol=0.01).path(X, y, [0.01, 1.0])
+    for point in points:
+        assert point.history_[-1]["searches"] == {"cut": point.certificate_.oracle_calls}
+
+
+def test_random_outputs_are_not_searched_for():
+    X, y = images(4)
+    options = {"cuts_per_iteration": 3, "extra_cuts": "random"}
+    svm = mm.GraphSVM(nonnegative="edges", solver="one-slack", tol=0.05, solver_options=options).fit(X, y)
+    assert svm.history_[-1]["searches"] == {"cut": svm.certificate_.oracle_calls}
+
+
+def test_scores_beyond_the_range_of_numbers_leave_the_gap_unknown():
+    X, y = images(3)
+    svm = mm.GraphSVM(nonnegative="edges").fit(X, y)
+    _, gaps = svm._model.predict_with_gaps(X, np.full_like(svm._w, 1.7e308))
+    assert np.isnan(gaps).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: mm.Graph([[1.0], [2.0]], [[0, 1], [1]]), "edges has rows of different lengths"),
+        (lambda: mm.Graph([[1.0], [2.0]], [[0, 1]], edge_types=[[0], [1, 2]]), "edge_types has rows of different"),
+        (lambda: mm.Graph.from_candidates([np.eye(2)] * 2, [[0, 1]], None), "pair_features is of type NoneType"),
+        (lambda: mm.Graph.from_candidates(None, [], []), "candidate_features is of type NoneType"),
+        (lambda: mm.Graph.from_candidates([np.eye(2)] * 2, [[0, 1]], [np.zeros((2, 2, 0))]), r"shape \(2, 2, 0\)"),
+    ],
+)
+def test_graphs_say_what_is_wrong_with_their_arrays(make, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
+
+
+def test_candidates_may_come_from_generators():
+    features, pairs = [np.eye(2), np.ones((3, 2))], [np.zeros((2, 3, 1))]
+    graph = mm.Graph.from_candidates(iter(features), [[0, 1]], iter(pairs))
+    assert graph.candidate_counts.tolist() == [2, 3]
+
+
 def chains_of_nodes(node_weights=None):
     rows = [np.random.default_rng(i).normal(size=(6, 40)) for i in range(20)]
     edges = [(i, i + 1) for i in range(5)]

@@ -33,16 +33,40 @@ def test_it_is_best_or_says_by_how_much_not(seed, inference):
 
 
 @pytest.mark.parametrize(
+    ("scores", "edges", "table", "method"),
+    [
+        ([[0.0, 1.0]] * 3, [[0, 1], [1, 2]], -np.eye(2), "forest"),
+        ([[0.0, 1.0]] * 3, [[0, 1], [1, 2], [0, 2]], np.eye(2), "cut"),
+        ([[0.0, 1.0]] * 3, [[0, 1], [1, 2], [0, 2]], -np.eye(2), "enumeration"),
+        ([[0.0, 1.0, 2.0]] * 9, [[i, (i + 1) % 9] for i in range(9)], -np.eye(3), "trws"),
+    ],
+)
+def test_it_says_what_auto_took(scores, edges, table, method):
+    assert mm.models.best_labelling(scores, edges, [table] * len(edges)).method == method
+    if method != "trws":
+        assert (
+            mm.models.best_labelling(scores, edges, [table] * len(edges), inference="enumeration").method
+            == "enumeration"
+        )
+
+
+@pytest.mark.parametrize(
     ("scores", "edges", "pair_scores", "message"),
     [
         ([[1.0], [[1.0]]], [], [], r"scores\[1\] has shape \(1, 1\)"),
         ([[1.0], []], [], [], r"scores\[1\] has shape \(0,\)"),
         ([[1.0], [2.0]], [[0, 1]], [[1.0]], r"pair_scores\[0\] has shape \(1,\)"),
-        ([[1.0], [2.0]], [[0, 1]], [[[1.0, 2.0]]], "pair_features"),
-        ([[1.0], [2.0]], [[0, 1]], [], "pair_features"),
+        ([[1.0], [2.0]], [[0, 1]], [[[1.0, 2.0]]], r"pair_scores\[0\] is 1 × 2, but nodes 0 and 1 have 1 and 1 labels"),
+        ([[1.0], [2.0]], [[0, 1]], [], "pair_scores has 0 tables but there are 1 edges"),
+        ([[1.0], [2.0]], [], [[[1.0]]], "pair_scores has 1 tables but there are 0 edges"),
+        ([[1.0], [2.0]], [[0, 1]], [[[1.0], [2.0, 3.0]]], r"pair_scores\[0\] must hold real numbers"),
+        ([[1.0], [2.0]], [[0, 1], [0]], [[[1.0]]], "edges has rows of different lengths"),
+        ([[1.0], [2.0]], [[0.5, 1]], [[[1.0]]], "edges has shape"),
+        ([["a"], [2.0]], [], [], r"scores\[0\] must hold real numbers"),
+        ([[1.0], [1e200]], [], [], r"scores\[1\] holds 1e\+200"),
         ([[1.0], [2.0]], [[0, 2]], [[[1.0]]], "edges"),
-        ([[1.0], [np.nan]], [], [], "nan"),
-        ([], [], [], "node"),
+        ([[1.0], [np.nan]], [], [], r"scores\[1\] holds nan"),
+        ([], [], [], "scores is empty"),
     ],
 )
 def test_wrong_scores_are_refused(scores, edges, pair_scores, message):

@@ -1,9 +1,11 @@
 // Graphs of labels for Python. Arrays are not copied: the bound object keeps them alive.
 #include <array>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 
 #include "bindings/arrays.hpp"
@@ -55,11 +57,12 @@ void check_candidates(const GraphData& data, int64_t n_rows) {
     require(data.pair_rows[data.edge_offsets[data.n_examples]] == n_rows, "edge_features must have a row for each pair of candidates of each edge.");
 }
 
+// In the order of GraphMethod.
+constexpr std::array<const char*, n_graph_methods> method_names{"auto", "forest", "cut", "enumeration", "trws", "expansion"};
+
 GraphMethod method_of(const std::string& name) {
-    constexpr std::array names{"auto", "forest", "cut", "enumeration", "trws", "expansion"};
-    constexpr std::array methods{GraphMethod::automatic, GraphMethod::forest, GraphMethod::cut, GraphMethod::enumeration, GraphMethod::trws, GraphMethod::expansion};
-    for (size_t k = 0; k < names.size(); ++k)
-        if (name == names[k]) return methods[k];
+    for (int k = 0; k < n_graph_methods; ++k)
+        if (name == method_names[k]) return static_cast<GraphMethod>(k);
     throw std::invalid_argument("inference must be 'auto', 'forest', 'cut', 'enumeration', 'trws' or 'expansion', found '" + name + "'.");
 }
 
@@ -149,6 +152,12 @@ void bind_graphs(nb::module_& m) {
              nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>(), nb::keep_alive<1, 10>(), nb::keep_alive<1, 11>(), nb::keep_alive<1, 13>(),
              nb::keep_alive<1, 15>(), nb::keep_alive<1, 16>(), nb::keep_alive<1, 17>())
         .def("take_open", &Graph::take_open)
+        .def("searches_by_method", [](const Graph& self) {
+            std::map<std::string, int64_t> counts;
+            for (int k = 0; k < n_graph_methods; ++k)
+                if (const int64_t n = self.n_searches(static_cast<GraphMethod>(k))) counts[method_names[k]] = n;
+            return counts;
+        })
         .def("enumerated", [](const Graph& self) {
             std::vector<int64_t> counts(self.n_examples());
             for (int64_t i = 0; i < self.n_examples(); ++i) counts[i] = self.n_enumerated(i);

@@ -122,13 +122,20 @@ Found GraphSearch::by_expansion(int32_t* labels) {
     return {found.score, has_two_labels_ ? found.score : std::numeric_limits<double>::quiet_NaN(), has_two_labels_};
 }
 
+GraphMethod GraphSearch::method_with_changes() const {
+    if (method_ == GraphMethod::cut || method_ == GraphMethod::enumeration) return method_;
+    if (method_ == GraphMethod::forest || is_forest_) return GraphMethod::forest;
+    return is_few_ ? GraphMethod::enumeration : GraphMethod::trws;
+}
+
 std::unique_ptr<LabellingSearch> GraphSearch::with_changes() const {
-    if (method_ == GraphMethod::cut) return std::make_unique<GraphCutSearch>(shape_, pair_scores());
-    if (method_ == GraphMethod::enumeration) return std::make_unique<EnumerationSearch>(enumeration());
-    if (method_ == GraphMethod::forest || is_forest_) return std::make_unique<ForestSearch>(forest());
     if (method_ == GraphMethod::expansion) check_expandable(shape_, pair_scores());
-    if (is_few_) return std::make_unique<EnumerationSearch>(shape_, pair_scores());
-    return std::make_unique<TreeReweightedSearch>(shape_, pair_scores(), inference_.passes);
+    switch (method_with_changes()) {
+        case GraphMethod::cut: return std::make_unique<GraphCutSearch>(shape_, pair_scores());
+        case GraphMethod::forest: return std::make_unique<ForestSearch>(forest());
+        case GraphMethod::enumeration: return std::make_unique<EnumerationSearch>(enumeration());
+        default: return std::make_unique<TreeReweightedSearch>(shape_, pair_scores(), inference_.passes);
+    }
 }
 
 }  // namespace maxmargin

@@ -15,6 +15,7 @@
 namespace maxmargin {
 
 enum class GraphMethod { automatic, forest, cut, enumeration, trws, expansion };
+constexpr int n_graph_methods = 6;
 
 struct GraphInference {
     GraphMethod method = GraphMethod::automatic;
@@ -33,6 +34,8 @@ class GraphSearch {
     void pairs_changed();
     double* pairs(int64_t edge) { return pair_values_.data() + (pair_offsets_.empty() ? edge : pair_offsets_[edge]); }
 
+    // What best() searches by at the pair scores as they are.
+    GraphMethod method() const { return method_; }
     // The best labelling at the scores as they are; throws std::invalid_argument where the method cannot serve them.
     Found best(int32_t* labels);
     // The same in little time: TRW-S makes few passes.
@@ -43,6 +46,7 @@ class GraphSearch {
     // A search over the same pair scores for callers that change unary ones; it lives as long as these stay. It is the method's, or a
     // better one; throws where that cannot serve the scores.
     std::unique_ptr<LabellingSearch> with_changes() const;
+    GraphMethod method_with_changes() const;
     double score(const int32_t* labels) const { return total_score(shape_, unary_.data(), pair_scores(), labels); }
     PairScores pair_scores() const { return {pair_values_.data(), pair_offsets_.empty() ? nullptr : pair_offsets_.data()}; }
 

@@ -1,6 +1,8 @@
 #include "structures/graph.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "inference/m_best.hpp"
 
@@ -120,6 +122,7 @@ void Graph::search_slack(int64_t example, PartScores<Scalar> scores, int32_t* co
         for (int32_t label = 0; label < labels_of(i); ++label) losses.push_back(data_.loss(i, data_.truth[i], label, data_.n_labels));
     scored(example, scores, Search::slack).best_product(losses.data(), data_.truth + own.begin, code);
     shortfalls_[example] = 0.0;
+    count(GraphMethod::enumeration);
 }
 
 template <class Scalar>
@@ -127,6 +130,9 @@ void Graph::search_any(int64_t example, PartScores<Scalar> scores, Search kind, 
     if (kind == Search::slack) return search_slack(example, scores, code);
     GraphSearch& search = scored(example, scores, kind);
     Found found = naming(example, [&] { return scores.is_rough ? search.good(code) : search.best(code); });
+    count(search.method());
+    // Scores beyond the range of numbers order nothing.
+    if (!std::isfinite(found.score)) found = {found.score, std::numeric_limits<double>::quiet_NaN(), false};
     if (kind == Search::margin) {
         // Ties with the truth go to the truth: a plane of value 0 is worth nothing.
         const int32_t* truth = data_.truth + nodes(example).begin;
@@ -201,6 +207,7 @@ void Graph::between(int64_t example, const int32_t* right, const int32_t* code, 
 void Graph::k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const {
     GraphSearch& search = scored(example, scores, Search::plain);
     Labellings found = naming(example, [&] { return m_best_labellings(search.shape(), search.unary(), *search.with_changes(), k); });
+    count(search.method_with_changes());
     if (!found.is_exact) ++n_open_;
     codes = std::move(found.labels);
     values = std::move(found.scores);

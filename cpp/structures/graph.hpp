@@ -9,6 +9,7 @@
 // column and a coefficient, so that pairs may share weights: in the Potts model those that agree have column 0, the others none.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -75,6 +76,8 @@ class Graph final : public Structure {
     std::span<const double> shortfalls() const { return shortfalls_; }
     // How many searches since the last call are not known to be exact.
     int64_t take_open() const { return n_open_.exchange(0); }
+    // How many searches each method has made; of several labellings of a graph together, one.
+    int64_t n_searches(GraphMethod method) const { return n_searches_[static_cast<size_t>(method)]; }
     bool is_truth(int64_t example, const int32_t* code) const override;
     double loss(int64_t example, const int32_t* code) const override;
     const int32_t* true_code(int64_t example) const override { return data_.truth + nodes(example).begin; }
@@ -111,6 +114,7 @@ class Graph final : public Structure {
     PairPlace place_of(int64_t edge, int32_t a, int32_t b, int n_second) const;
     int64_t first_weight(int64_t edge) const { return (data_.types ? data_.types[edge] : 0) * data_.n_edge_features * data_.n_pair_columns; }
 
+    void count(GraphMethod method) const { ++n_searches_[static_cast<size_t>(method)]; }
     template <class Scalar>
     void search_slack(int64_t example, PartScores<Scalar> scores, int32_t* code) const;
     template <class Scalar>
@@ -130,6 +134,7 @@ class Graph final : public Structure {
     mutable std::vector<std::unique_ptr<GraphSearch>> searches_;
     mutable std::vector<double> shortfalls_;
     mutable std::atomic<int64_t> n_open_{0};
+    mutable std::array<std::atomic<int64_t>, n_graph_methods> n_searches_{};
 };
 
 }  // namespace maxmargin

@@ -32,6 +32,14 @@ def check_places(X: Any, name: str = "X") -> None:
         raise ValueError(f"{name} is no valid sparse matrix: {error}.") from error
 
 
+def as_array(values: ArrayLike, name: str, expected: str) -> NDArray[Any]:
+    """Return values as an array, or say whose rows have different lengths, and what is expected of them."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} has rows of different lengths; expected {expected}.") from None
+
+
 def as_numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """Return values as float64, or say whose they are."""
     try:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._feature_rows import as_features, as_numbers, check_places, check_scale, first_not_finite
+from maxmargin._feature_rows import as_array, as_features, as_numbers, check_places, check_scale, first_not_finite
 from maxmargin.problems.base import FloatArray, IntArray
 
 # Nodes and edges have 32-bit numbers in the core.
@@ -95,7 +95,8 @@ class Graph:
         (2, [2, 3])
         """
         graph = cls.__new__(cls)
-        nodes = [_checked_features(part, f"candidate_features[{i}]") for i, part in enumerate(candidate_features)]
+        given_nodes = _as_list(candidate_features, "candidate_features", "a matrix of features for each node")
+        nodes = [_checked_features(part, f"candidate_features[{i}]") for i, part in enumerate(given_nodes)]
         if not nodes:
             raise ValueError("candidate_features is empty: a graph needs at least one node.")
         for i, part in enumerate(nodes):
@@ -106,22 +107,7 @@ class Graph:
         graph.rows = _stacked(nodes)
         counts = graph.candidate_counts = np.array([part.shape[0] for part in nodes], np.int64)
         graph._set_edges(edges, len(nodes), edge_types)
-        if len(pair_features) != graph.n_edges:
-            raise ValueError(f"pair_features has {len(pair_features)} arrays but there are {graph.n_edges} edges.")
-        blocks = []
-        for e, part in enumerate(pair_features):
-            values = as_numbers(part, f"pair_features[{e}]")
-            expected = tuple(int(counts[node]) for node in graph.edges[e])
-            if values.ndim != 3 or values.shape[:2] != expected:
-                raise ValueError(
-                    f"pair_features[{e}] has shape {values.shape}; expected {expected[0]} × {expected[1]} × features: a row for "
-                    "each pair of candidates."
-                )
-            blocks.append(values.reshape(-1, values.shape[2]))
-            if blocks[e].shape[1] != blocks[0].shape[1]:
-                raise ValueError(
-                    f"pair_features[{e}] has {blocks[e].shape[1]} features, but pair_features[0] has {blocks[0].shape[1]}."
-                )
+        blocks = _pair_blocks(pair_features, counts, graph.edges)
         rows = np.concatenate(blocks) if blocks else np.zeros((0, 0))
         graph.edge_rows = _checked_edge_features(rows, len(rows), "pair_features")
         graph.node_weights = _checked_weights(node_weights, graph.n_nodes)
@@ -207,7 +193,7 @@ class Graph:
         return f"Graph({self.n_nodes} nodes{kind}, {self.n_edges} edges)"
 
     def _set_edges(self, edges: ArrayLike, n_nodes: int, edge_types: ArrayLike | None) -> None:
-        pairs = np.asarray(edges)
+        pairs = as_array(edges, "edges", "pairs of node numbers")
         if pairs.size == 0:
             pairs = np.zeros((0, 2), np.int32)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
@@ -225,7 +211,7 @@ class Graph:
         self.edges: NDArray[np.int32] = _frozen(pairs.astype(np.int32))
         self.edge_types: NDArray[np.int32] | None = None
         if edge_types is not None:
-            types = np.asarray(edge_types)
+            types = as_array(edge_types, "edge_types", "a number per edge")
             if types.shape != (len(pairs),) or (types.size and not np.issubdtype(types.dtype, np.integer)):
                 raise ValueError(
                     f"edge_types has shape {types.shape} and type {types.dtype}; expected a number per edge."
@@ -359,6 +345,34 @@ def _checked_features(given: Any, name: str) -> Any:
         raise ValueError(f"{name} holds {found[1]} in row {found[0]}: features must be finite.")
     check_scale(rows, name)
     return rows
+
+
+def _pair_blocks(pair_features: Iterable[ArrayLike], counts: IntArray, edges: NDArray[np.int32]) -> list[FloatArray]:
+    """Return the features of the pairs of candidates of each edge, a row for each pair."""
+    given = _as_list(pair_features, "pair_features", "an array of features for each edge")
+    if len(given) != len(edges):
+        raise ValueError(f"pair_features has {len(given)} arrays but there are {len(edges)} edges.")
+    blocks: list[FloatArray] = []
+    for e, part in enumerate(given):
+        values = as_numbers(part, f"pair_features[{e}]")
+        expected = tuple(int(counts[node]) for node in edges[e])
+        if values.ndim != 3 or values.shape[:2] != expected or values.shape[2] == 0:
+            raise ValueError(
+                f"pair_features[{e}] has shape {values.shape}; expected {expected[0]} × {expected[1]} × features: a row for "
+                "each pair of candidates."
+            )
+        blocks.append(values.reshape(-1, values.shape[2]))
+        if blocks[e].shape[1] != blocks[0].shape[1]:
+            raise ValueError(
+                f"pair_features[{e}] has {blocks[e].shape[1]} features, but pair_features[0] has {blocks[0].shape[1]}."
+            )
+    return blocks
+
+
+def _as_list(given: Any, name: str, expected: str) -> list[Any]:
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} is of type {type(given).__name__}; expected a list with {expected}.")
+    return list(given)
 
 
 def _stacked(matrices: list[Any]) -> Any:

@@ -180,9 +180,13 @@ class Pairwise(PlaceModel):
 
         A gap is 0 where the labelling is known to be the best one, and NaN where nothing is known.
         """
-        space, graph, weights, lengths = self._prediction_space(X, w, n_jobs)
-        labels = np.split(space.predict(weights, n_jobs), np.cumsum(lengths)[:-1])
+        labels, graph = self.searched(X, w, n_jobs)
         return labels, graph.shortfalls()
+
+    def searched(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> tuple[list[NDArray[np.int32]], _core.Graph]:
+        """Return each graph's best label numbers, and the graphs as the core has searched them."""
+        space, graph, weights, lengths = self._prediction_space(X, w, n_jobs)
+        return np.split(space.predict(weights, n_jobs), np.cumsum(lengths)[:-1]), graph
 
     def _report_misses(self, structure: Any) -> None:
         n_open = structure.take_open()

@@ -118,6 +118,11 @@ class Problem(ABC):
         return self.space.n_weights
 
     @property
+    def searches(self) -> dict[str, int]:
+        """How many searches each method has made so far, where there is a choice of methods; else empty."""
+        return {}
+
+    @property
     def search_work(self) -> float:
         """What searching all examples costs, in rows of features that could be read meanwhile."""
         return self._ROWS_PER_SEARCH * self.n_examples
@@ -393,7 +398,8 @@ class LinearProblem(Problem):
 
         The latter as the weight of the places that differ, over all examples, and the most it can be.
         """
-        self.oracle_calls += self.n_examples * (len(strengths) + 1)
+        # Random outputs are made of the best one.
+        self.oracle_calls += self.n_examples * (1 if source == "random" else len(strengths) + 1)
         return self.space.variants(weights.exact, source, strengths, seed, self.n_jobs)
 
     def separate_into(self, cuts: Cuts, weights: DenseWeights, *, precise: bool) -> None:

@@ -42,6 +42,13 @@ class GraphProblem(LinearProblem):
         # w of the last pass, if all graphs were searched there: what searches left open is what that pass did.
         self._searched_at: FloatArray | None = None
         self.bounds_misses = inference != "expansion"
+        self._searches_before: dict[str, int] = {}
+
+    @property
+    def searches(self) -> dict[str, int]:
+        """How many graphs each method of inference has served in this run."""
+        found = self._graph.searches_by_method()
+        return {name: n - self._searches_before.get(name, 0) for name, n in found.items()}
 
     def bounded_primal(self, primal: float, weights: DenseWeights, C: float, *, squared: bool) -> float:
         """Return the primal with what searches since the last call left open, without a pass of its own where that is known."""
@@ -111,6 +118,7 @@ class GraphProblem(LinearProblem):
         """Count for another run, whose searches tell by themselves whether they closed."""
         super().begin_anew()
         self.is_exact = True
+        self._searches_before = self._graph.searches_by_method()
 
     def report_inexact(self, example: int) -> None:
         """Note that a search of this graph is not known to be exact; warn the first time."""

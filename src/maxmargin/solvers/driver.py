@@ -108,7 +108,8 @@ class _Best:
             self.primal = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
         self.is_precise = True
 
-    def record(self, iterate: Iterate, number: int, seconds: float, oracle_calls: int) -> Record:
+    def record(self, iterate: Iterate, number: int, seconds: float, problem: Problem) -> Record:
+        searches = problem.searches
         primal = self.primal if np.isfinite(self.primal) else None
         dual = None if iterate.dual is None else self.dual
         gap = None if primal is None or dual is None else self.gap
@@ -119,7 +120,8 @@ class _Best:
             "dual": dual,
             "gap": gap,
             "relative_gap": _relative(gap, primal),
-            "oracle_calls": oracle_calls,
+            "oracle_calls": problem.oracle_calls,
+            **({"searches": searches} if searches else {}),
             **iterate.details,
         }
 
@@ -240,7 +242,7 @@ class _Run:
             self.best.primal = self._stall.gap = np.inf
         self._stall.look_at(self.best, iterate)
         seconds = time.perf_counter() - self._start
-        self.history.append(self.best.record(iterate, len(self.history) + 1, seconds, problem.oracle_calls))
+        self.history.append(self.best.record(iterate, len(self.history) + 1, seconds, problem))
         if self.verbose > 1 or (self.verbose == 1 and (iterate.primal is not None or not self.solver.has_dual)):
             _report(self.solver.name, self.history[-1])
 
