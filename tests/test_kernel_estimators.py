@@ -70,6 +70,37 @@ def test_a_function_cannot_be_stored(tmp_path):
         estimator.save(tmp_path / "model.mm")
 
 
+def test_kernel_objects_are_stored(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    kernel = mm.Kernel("poly", 0.5, degree=2, coef0=1.0, constant=2.0)
+    svm = mm.BinarySVM(kernel=kernel).fit(X, X[:, 0] * X[:, 1] > 0)
+    svm.save(tmp_path / "model")
+    read = mm.load(tmp_path / "model")
+    assert read.kernel == kernel
+    assert np.array_equal(read.decision_function(X), svm.decision_function(X))
+
+
+def test_a_low_rank_kernel_is_named_by_parameters():
+    with pytest.raises(TypeError, match="kernel_approximation='low-rank'"):
+        mm.BinarySVM(kernel=mm.LowRank(mm.Kernel("rbf"), 5)).fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("solver", ["auto", "one-slack", "sampled-cuts"])
+def test_values_beyond_the_range_of_numbers_are_those_of_the_kernel(solver):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    svm = mm.BinarySVM(kernel="poly", degree=900, gamma=100.0, coef0=1e3, solver=solver)
+    with pytest.raises(ValueError, match="kernel values exceed double precision"):
+        svm.fit(X, X[:, 0] > 0)
+
+
+def test_paths_name_solvers_that_the_kernel_has():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    with pytest.raises(ValueError, match="for a path use 'block-dual', 'one-slack', or call train"):
+        mm.BinarySVM(kernel="rbf", solver="sampled-cuts").path(X, X[:, 0] > 0, [1.0, 10.0])
+
+
 def test_scores_are_near_those_of_svc():
     # A large constant leaves SVC's free bias little to do.
     ours = fitted(C=2.0, tol=1e-6, intercept_scaling=30.0)

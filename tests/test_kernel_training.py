@@ -1,6 +1,7 @@
 """Training with kernels against an independent QP over all outputs, on features whose products are the kernel."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -8,11 +9,12 @@ import reference
 import scipy.sparse as sp
 from kernel_cases import KERNELS, Case
 from native_models import native
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 import maxmargin as mm
-from maxmargin.solvers import auto
+from maxmargin.problems import kernel_scores
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -129,7 +131,7 @@ def test_auto_takes_samples_where_exact_cuts_would_take_too_long(kind, monkeypat
     exact = mm.train(model, X, y, tol=0.05, max_time=60.0)
     assert exact.solver != "sampled-cuts"
     # So slow that these rows would take minutes.
-    monkeypatch.setattr(auto, "_SECONDS_PER_VALUE", 1e-3)
+    monkeypatch.setattr(kernel_scores, "_NATIVE_SECONDS", 1e-3)
     solution = mm.train(model, X, y, max_time=60.0)
     assert solution.solver == "sampled-cuts"
     assert "max_time=60 s" in solution.history[0]["reason"]
@@ -137,8 +139,39 @@ def test_auto_takes_samples_where_exact_cuts_would_take_too_long(kind, monkeypat
     # What sampled cuts cannot do is left to the others, however long it takes.
     assert mm.train(model, X, y, tol=0.05, max_time=60.0, keep_planes=True).solver == exact.solver
     assert mm.train(model, X, y, tol=0.05, max_time=60.0, rescaling="slack").solver == exact.solver
-    monkeypatch.setattr(auto, "_SECONDS_PER_VALUE", 1.0)
+    monkeypatch.setattr(kernel_scores, "_NATIVE_SECONDS", 1.0)
     assert "60 minutes" in mm.train(model, X, y).history[0]["reason"]
+
+
+def test_auto_takes_samples_where_a_function_is_slow():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    n_values = 0
+
+    def slow(A, B):
+        nonlocal n_values
+        n_values += len(A) * len(B)
+        time.sleep(1e-5 * len(A) * len(B))
+        return KERNELS["rbf"](A, B)
+
+    # All values take 1.6 seconds, and each is asked for once; samples that tell so are asked for before.
+    model = mm.models.Binary(kernel=mm.Kernel(slow))
+    assert mm.train(model, X, y, tol=0.05, max_time=60.0).solver == "block-dual"
+    assert n_values < 1.5 * len(X) ** 2
+    with pytest.warns(ConvergenceWarning, match=r"max_time=0.5 s was reached"):
+        assert mm.train(model, X, y, tol=0.05, max_time=0.5).solver == "sampled-cuts"
+
+
+def test_auto_knows_that_stored_values_take_no_time():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
+    short = {"tol": 0.05, "max_time": 5 * 600**2 * 1e-9}
+    kernel = KERNELS["rbf"]
+    for given, rows, solver in ((kernel, X, "sampled-cuts"), (mm.Kernel("precomputed"), kernel(X, X), "block-dual")):
+        with pytest.warns(ConvergenceWarning, match="max_time"):
+            assert mm.train(mm.models.Binary(kernel=given), rows, y, **short).solver == solver
 
 
 @pytest.mark.parametrize("name", ["binary", "multiclass", "chain"])

@@ -195,7 +195,9 @@ def solutions_at(
     for C in Cs:
         chosen.check_C(C)
     if len(Cs) > 1 and not chosen.keeps_planes():
-        able = ", ".join(f"'{name}'" for name, kind in SOLVERS.items() if kind.keeps_planes() and loss in kind.losses)
+        able = ", ".join(
+            f"'{name}'" for name, kind in SOLVERS.items() if kind.keeps_planes() and kind.suits(loss, model.abilities)
+        )
         raise ValueError(
             f"solver '{chosen.name}' keeps no planes for the next C to continue from: for a path use {able}, or call train for "
             "each C."

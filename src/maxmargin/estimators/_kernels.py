@@ -80,6 +80,11 @@ def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | N
     if not is_number(estimator.kernel_cache) or estimator.kernel_cache < 0:
         raise ValueError(f"kernel_cache must be a number of megabytes ≥ 0, found {estimator.kernel_cache!r}.")
     check_basis(estimator.basis)
+    if isinstance(estimator.kernel, LowRank):
+        raise TypeError(
+            "kernel is a LowRank, which is for models without an estimator: give its kernel, and beside it "
+            "kernel_approximation='low-rank', n_components and basis."
+        )
     if isinstance(estimator.kernel, Kernel):
         kernel = replace(estimator.kernel, constant=estimator.kernel.constant + constant)
     else:

@@ -21,7 +21,7 @@ from maxmargin.problems.kernel import row_numbers
 
 @storable
 class MulticlassSVM(LinearClassifier):
-    r"""A linear support vector machine for any number of classes, trained jointly (Crammer and Singer).
+    r"""A support vector machine for any number of classes, linear or with a kernel, trained jointly (Crammer and Singer).
 
     .. math::
 

@@ -6,12 +6,15 @@ JSON's own types stand for themselves. Everything else is an object with one key
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from maxmargin.kernels import Kernel
 
 # Types of arrays that a file may hold: numbers and booleans of fixed size.
 DTYPES = frozenset(
@@ -34,7 +37,7 @@ class Encoder:
         Parameters
         ----------
         value : object
-            None, a boolean, number, string, bytes, list, tuple, set, dict or array, nested as you like.
+            None, a boolean, number, string, bytes, list, tuple, set, dict, array or kernel, nested as you like.
         name : str
             What it is called in messages, and what its arrays are called in the file.
 
@@ -62,6 +65,8 @@ class Encoder:
                 return {"strings": self._encode_strings(value, name)}
             items = [self.encode(v, f"{name}.{i}") for i, v in enumerate(value)]
             return items if type(value) is list else {type(value).__name__: items}
+        if type(value) is Kernel:
+            return {"kernel": self.encode(dataclasses.asdict(value), name)}
         raise TypeError(f"{name} is of type {type(value).__name__}, which a model file cannot hold")
 
     def _encode_array(self, array: NDArray[Any], name: str) -> Any:
@@ -107,6 +112,7 @@ class Decoder:
             "frozenset": lambda items: frozenset(self.decode(item) for item in items),
             "text": lambda items: np.array(self.decode(items), dtype=np.str_),
             "objects": self._objects,
+            "kernel": lambda fields: Kernel(**self.decode(fields)),
         }
 
     def decode(self, value: Any) -> Any:

@@ -100,7 +100,7 @@ class Kernel:
         return replace(self, gamma=1.0 / (X.shape[1] * spread) if spread > 0 and X.shape[1] else 1.0)
 
     def __call__(self, A: Any, B: Any) -> NDArray[np.float64]:
-        """Return the matrix of k(a, b) over the rows of ``A`` and of ``B``, in double precision."""
+        """Return the matrix of k(a, b) over the rows of ``A`` and of ``B``, in double precision; γ = "scale" is that of ``A``."""
         from maxmargin.kernels.product import kernel_matrix
 
         return kernel_matrix(self, A, B)
@@ -120,7 +120,8 @@ class Kernel:
         if self.name == "linear":
             return squares + self.constant
         inside = float(self.for_data(A).gamma) * squares + self.coef0
-        return (inside**self.degree if self.name == "poly" else np.tanh(inside)) + self.constant
+        with np.errstate(over="ignore"):  # whoever asks looks for values that are not finite
+            return (inside**self.degree if self.name == "poly" else np.tanh(inside)) + self.constant
 
 
 def _sparse_variance(X: Any) -> float:

@@ -150,6 +150,16 @@ class Problem(ABC):
         return 1.0
 
     @property
+    def seconds_per_value(self) -> float:
+        """About how long a kernel value takes; where there is a kernel."""
+        return 0.0
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether kernel values that are dear to ask for are asked for once, and kept; where there is a kernel."""
+        return False
+
+    @property
     def rows_per_example(self) -> float:
         """How many places of a sequence an example has, on average; 1 for anything else."""
         return 1.0

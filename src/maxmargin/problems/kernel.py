@@ -15,7 +15,7 @@ from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.product import NativeProduct, PythonProduct
 from maxmargin.problems.base import FloatArray, IntArray, LinearProblem, Part
 from maxmargin.problems.expansion_weights import ExpansionWeights
-from maxmargin.problems.kernel_scores import KernelScores
+from maxmargin.problems.kernel_scores import KernelScores, checked_values
 from maxmargin.problems.weights import DenseWeights
 
 # Scores that moved with single rows are summed afresh after so many rounds: many small changes leave rounding behind.
@@ -97,10 +97,7 @@ class KernelProblem(KernelScores, LinearProblem):
 
     def _check_definite(self) -> None:
         """Refuse a kernel that is not positive semi-definite on a sample: blocks would be solved without a sign of it."""
-        values = self.sample_matrix()
-        if not np.all(np.isfinite(values)):
-            raise ValueError("kernel values exceed double precision: scale the features, or choose other parameters.")
-        self.check_square(float(np.linalg.eigvalsh(values)[0]), 1.0)
+        self.check_square(float(np.linalg.eigvalsh(checked_values(self.sample_matrix()))[0]), 1.0)
 
     def _columns(self) -> _core.RowColumns:
         """Return the columns of the kernel matrix: computed as they are asked for by the core, else all of them."""

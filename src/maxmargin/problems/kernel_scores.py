@@ -12,6 +12,7 @@ S of a new cut is that of the stored cut that differs least from it, plus the ke
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -47,6 +48,8 @@ _ROUNDING, _FEW_UNITS, _SINGLE_SHARE = 6e-8, 10.0, 0.3
 _APART = 1024.0
 # Kernel values count as 0 where all that a score may lose by that is this share of the tolerance.
 _NEGLIGIBLE_SHARE = 1e-5
+# What a value takes: one that the core computes, and one that is there.
+_NATIVE_SECONDS, _STORED_SECONDS = 3e-9, 5e-10
 # Functions are tried for symmetry on so few rows; values may differ by this share of the largest.
 _FEW, _ASYMMETRY = 16, 1e-6
 # A coefficient below this share of the largest is what is left of larger ones.
@@ -82,7 +85,9 @@ class KernelScores(Problem):
         self._product: Product | None = None
         self._must_be_double = False
         _check_symmetric(kernel, X)
-        self._largest_square = float(np.max(_some_diagonal(kernel, X), initial=0.0))
+        self._sample: FloatArray | None = None
+        self._sample_seconds = 0.0
+        self._largest_square = float(np.max(checked_values(self._some_diagonal()), initial=0.0))
 
     def prepare(self, C: float, tol: float) -> None:
         """Choose the precision of kernel values by what is asked for."""
@@ -162,6 +167,18 @@ class KernelScores(Problem):
         return int(self._X.shape[0])
 
     @property
+    def seconds_per_value(self) -> float:
+        """About how long a kernel value takes: by a guess, so that what follows repeats, and of a function by the clock."""
+        if not callable(self.kernel.name):
+            return _STORED_SECONDS if self.kernel.name == "precomputed" else _NATIVE_SECONDS
+        return self._sample_seconds / max(self.sample_matrix().size, 1)
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether the values are those of a function or a matrix, and block-dual keeps all of them."""
+        return not self.kernel.is_native and self.kept_columns == 1.0
+
+    @property
     def has_signs(self) -> bool:
         """Whether an output is one of two signs."""
         return self.stride == 1
@@ -179,13 +196,28 @@ class KernelScores(Problem):
         return float(np.linalg.eigvalsh(products)[-1]) / total if np.isfinite(total) and total > 0.0 else 0.0
 
     def sample_matrix(self) -> FloatArray:
-        """Return the kernel values among some of the rows."""
+        """Return the kernel values among some of the rows, asked for once."""
+        if self._sample is None:
+            rows, start = sample_of(self._X.shape[0], SAMPLED_ROWS), time.perf_counter()
+            if self.kernel.name == "precomputed":
+                values = self._X[rows][:, rows]
+                is_sparse: bool = sp.issparse(values)
+                values = np.asarray(values.toarray() if is_sparse else values, dtype=np.float64)
+                self._sample = values + self.kernel.constant
+            else:
+                self._sample = self.kernel(self._X[rows], self._X[rows])
+            self._sample_seconds = time.perf_counter() - start
+        return self._sample
+
+    def _some_diagonal(self) -> FloatArray:
+        """Return k(x, x) of some rows, for its scale."""
         rows = sample_of(self._X.shape[0], SAMPLED_ROWS)
+        if callable(self.kernel.name):
+            # One call, where those of single rows may take as long each.
+            return np.diagonal(self.sample_matrix())
         if self.kernel.name != "precomputed":
-            return self.kernel(self._X[rows], self._X[rows])
-        values = self._X[rows][:, rows]
-        is_sparse: bool = sp.issparse(values)
-        return np.asarray(values.toarray() if is_sparse else values, dtype=np.float64) + self.kernel.constant
+            return self.kernel.diagonal(self._X[rows])
+        return np.array([float(self._X[i, i]) for i in rows]) + self.kernel.constant
 
     @property
     def kept_columns(self) -> float:
@@ -325,12 +357,8 @@ def _check_symmetric(kernel: Kernel, X: Any) -> None:
         raise ValueError(f"the kernel is not symmetric: k(x, z) and k(z, x) differ by {difference:.3g} on these data.")
 
 
-def _some_diagonal(kernel: Kernel, X: Any) -> FloatArray:
-    """Return k(x, x) of some rows, for its scale."""
-    rows = sample_of(X.shape[0], SAMPLED_ROWS)
-    if callable(kernel.name):
-        # One call, where those of single rows may take as long each.
-        return np.diagonal(kernel(X[rows], X[rows]))
-    if kernel.name != "precomputed":
-        return kernel.diagonal(X[rows])
-    return np.array([float(X[i, i]) for i in rows]) + kernel.constant
+def checked_values(values: FloatArray) -> FloatArray:
+    """Return kernel values, unless they left the range of numbers."""
+    if not np.all(np.isfinite(values)):
+        raise ValueError("kernel values exceed double precision: scale the features, or choose other parameters.")
+    return values

@@ -157,11 +157,9 @@ class RowBlocks:
         self._blocks.activate(self._tolerance)
         return Iterate(w, primal, precise, self._dual, details=self._details())
 
-    def unfinished(self) -> Iterate | None:
-        """Return the point of the current α, whatever stopped its moves, and the dual; with a kernel its scores take too long."""
-        if not self._problem.has_vectors:
-            return None
-        self._problem.sum_rows(self._blocks, self._weights, afresh=True)
+    def unfinished(self) -> Iterate:
+        """Return the point of the current α, whatever stopped its moves, and the dual; with a kernel its scores moved with α."""
+        self._problem.sum_rows(self._blocks, self._weights, afresh=self._problem.has_vectors)
         return Iterate(self._weights, dual=self._blocks.linear_part() - 0.5 * self._weights.norm2())
 
     def _details(self) -> dict[str, Any]:

@@ -32,9 +32,9 @@ _LARGE, _VERY_LARGE = 25.0, 1e5
 _SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
 # Sequences with more places have one block each under block-dual, and cuts do at least as well.
 _LONG_EXAMPLE = 2000.0
-# Exact training takes about so many values for each pair of rows; a value takes about so long. By these guesses, and not by a
-# clock, so that the choice repeats, training of more than so many seconds is left to samples.
-_PASSES, _SECONDS_PER_VALUE, _LONGEST = 5.0, 3e-9, 3600.0
+# Exact training takes about so many values for each pair of rows; what is likely to take more than so many seconds is left to
+# samples.
+_PASSES, _LONGEST = 5.0, 3600.0
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,8 @@ def _probe(problem: Problem, ids: IntArray) -> tuple[float, float]:
 
 def _with_samples(problem: Problem, max_time: float | None) -> Choice | None:
     """Return sampled cuts where the kernel values of an exact method are too many for the time there is; else None."""
-    n_values = _PASSES * float(problem.n_kernel_rows) ** 2
-    seconds = n_values * _SECONDS_PER_VALUE / problem.n_jobs
+    n_values = (1.0 if problem.keeps_values else _PASSES) * float(problem.n_kernel_rows) ** 2
+    seconds = n_values * problem.seconds_per_value / problem.n_jobs
     if seconds <= (_LONGEST if max_time is None else max_time):
         return None
     time_there_is = f"{_LONGEST / 60:.0f} minutes" if max_time is None else f"max_time={max_time:g} s"

@@ -294,10 +294,10 @@ class _Run:
 
     def _left(self) -> Iterate | None:
         """Return the point that a solver without a primal was at, and what it knows of it."""
-        problem = self.task.problem
-        if problem.has_vectors:
-            return self.solver.unfinished()
-        return None if self.history else Iterate(problem.zero_weights(), dual=0.0)
+        problem, left = self.task.problem, self.solver.unfinished()
+        if left is not None or problem.has_vectors or self.history:
+            return left
+        return Iterate(problem.zero_weights(), dual=0.0)
 
     def certify(self, ending: str) -> Certificate:
         """Return the certificate of the best point, which the last record repeats; warn where training did not converge."""
