@@ -37,7 +37,7 @@ GraphCut::GraphCut(const GraphShape& shape)
       shape_(checked({shape.n_nodes, label_offsets_.data(), shape.n_edges, first_.data(), second_.data()})),
       flow_(shape.n_nodes, first_, second_),
       unary_(label_offsets_.back()),
-      tables_(shape.n_edges),
+      has_two_labels_(label_offsets_.back() == 2 * shape.n_nodes),
       capacity_(shape.n_edges),
       edge_gain_(shape.n_nodes),
       gain_(shape.n_nodes) {}
@@ -70,7 +70,23 @@ void GraphCut::check_agreement(int64_t e, const Table& table) const {
 }
 
 void GraphCut::set_pair_scores(const PairScores& pairs) {
+    if (pairs.is_potts() && has_two_labels_) set_potts_scores(pairs.values);
+    else set_tables(pairs);
+    flow_.set_edges(capacity_, capacity_);
+}
+
+// Neither end gains by its label alone.
+void GraphCut::set_potts_scores(const double* values) {
+    for (int64_t e = 0; e < shape_.n_edges; ++e)
+        if (values[e] < 0.0) check_agreement(e, table_of(e, {values, nullptr}));
+    tables_.clear();
+    std::copy_n(values, shape_.n_edges, capacity_.begin());
+    std::fill(edge_gain_.begin(), edge_gain_.end(), 0.0);
+}
+
+void GraphCut::set_tables(const PairScores& pairs) {
     for (int64_t e = 0; e < shape_.n_edges; ++e) check_agreement(e, table_of(e, pairs));
+    tables_.resize(shape_.n_edges);
     std::fill(edge_gain_.begin(), edge_gain_.end(), 0.0);
     for (int64_t e = 0; e < shape_.n_edges; ++e) {
         tables_[e] = table_of(e, pairs);
@@ -79,7 +95,6 @@ void GraphCut::set_pair_scores(const PairScores& pairs) {
         edge_gain_[first_[e]] += of[1][0] - of[0][0] + capacity_[e];
         edge_gain_[second_[e]] += of[0][1] - of[0][0] + capacity_[e];
     }
-    flow_.set_edges(capacity_, capacity_);
 }
 
 void GraphCut::forget_flow() { flow_.forget_flow(); }
@@ -96,7 +111,11 @@ double GraphCut::solve(std::span<int32_t> labels) {
 double GraphCut::score_of(std::span<const int32_t> labels) const {
     double score = 0.0;
     for (int64_t i = 0; i < shape_.n_nodes; ++i) score += unary_[label_offsets_[i] + labels[i]];
-    for (int64_t e = 0; e < shape_.n_edges; ++e) score += tables_[e].of[labels[first_[e]]][labels[second_[e]]];
+    for (int64_t e = 0; e < shape_.n_edges; ++e) {
+        const int32_t one = labels[first_[e]], other = labels[second_[e]];
+        if (!tables_.empty()) score += tables_[e].of[one][other];
+        else if (one == other) score += capacity_[e];
+    }
     return score;
 }
 

@@ -46,6 +46,8 @@ class GraphCut {
         double of[2][2];
     };
     static GraphShape checked(const GraphShape& shape);
+    void set_potts_scores(const double* values);
+    void set_tables(const PairScores& pairs);
     Table table_of(int64_t edge, const PairScores& pairs) const;
     static double agreement(const Table& table);
     void check_agreement(int64_t edge, const Table& table) const;
@@ -56,7 +58,8 @@ class GraphCut {
     GraphShape shape_;
     MaxFlow flow_;
     std::vector<double> unary_;
-    std::vector<Table> tables_;      // of each edge
+    bool has_two_labels_;            // all nodes
+    std::vector<Table> tables_;      // of each edge; none where its capacity is what agreement scores, and disagreement 0
     std::vector<double> capacity_;   // of each edge, either way
     std::vector<double> edge_gain_;  // of label 1 at each node, from its edges
     std::vector<double> gain_;       // … and in all
