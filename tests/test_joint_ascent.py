@@ -27,7 +27,7 @@ def task(n_weights, nonnegative=NOTHING, *, is_over=False):
         n_weights=n_weights,
         has_vectors=True,
     )
-    return SimpleNamespace(problem=problem, is_over=is_over)
+    return SimpleNamespace(problem=problem, is_over=is_over, loss="hinge")
 
 
 def row_blocks(n_labels, squared, rescaling="margin", n=60):
@@ -272,3 +272,77 @@ def test_planes_beyond_memory_are_not_moved_together():
     assert not JointAscent.can_help(problem, 10_000_001)
     assert not JointAscent.can_help(SimpleNamespace(has_vectors=True, n_weights=65537))
     assert not JointAscent.can_help(SimpleNamespace(has_vectors=False, n_weights=10))
+
+
+# ------------------------------------------------------------------------------------------------ kernels
+
+
+def overlapping(n_classes, n=240):
+    X, y = make_classification(
+        n, 3, n_informative=3, n_redundant=0, n_classes=n_classes, n_clusters_per_class=1, flip_y=0.2, random_state=0
+    )
+    return X, 2 * y - 1 if n_classes == 2 else y
+
+
+def with_kernel(n_classes, kernel):
+    return mm.models.Binary(kernel=kernel) if n_classes == 2 else mm.models.Multiclass(n_classes, kernel=kernel)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", ["rbf", "poly", "function", "precomputed"])
+def test_rows_of_a_kernel_are_moved_together(kind, n_classes, loss):
+    X, y = overlapping(n_classes)
+    kernel = mm.Kernel("poly", 0.5, degree=2, coef0=1.0) if kind == "poly" else mm.Kernel("rbf", 0.5, constant=1.0)
+    given, rows = kernel, X
+    if kind == "function":
+        plain = mm.Kernel("rbf", 0.5)
+        given = mm.Kernel(lambda A, B: plain(A, B), constant=1.0)
+    if kind == "precomputed":
+        given, rows = mm.Kernel("precomputed"), kernel(X, X)
+    options = {"C": 1e3, "loss": loss, "solver": "block-dual", "tol": 1e-6}
+    solution = mm.train(with_kernel(n_classes, given), rows, y, **options)
+    assert sum(record["joint_steps"] for record in solution.history) > 0
+    assert solution.certificate.converged
+    # Features of full rank are the kernel itself, and linear rows have a test of their own.
+    low_rank = with_kernel(n_classes, mm.LowRank(kernel, len(X)))
+    best = mm.train(low_rank, X, y, **options).certificate
+    assert solution.certificate.dual <= best.primal * (1 + 1e-9)
+    assert solution.certificate.primal >= best.dual * (1 - 1e-9)
+    if kind == "precomputed":
+        return
+    scores = solution.expansion.scores(X)
+    if n_classes == 2:
+        slacks = np.maximum(0.0, 1.0 - y * scores[:, 0])
+    else:
+        others = scores + 1.0 - np.eye(n_classes)[y]
+        slacks = others.max(axis=1) - scores[np.arange(len(y)), y]
+    costs = slacks**2 if loss == "squared_hinge" else slacks
+    norm2 = float(np.sum(solution.expansion.coef.T * solution.expansion.scores(solution.expansion.basis)))
+    if kind != "poly":
+        # The constant of the kernel is in the intercept of the expansion.
+        assert np.allclose(solution.expansion.intercept, solution.expansion.coef.sum(axis=1))
+    assert solution.certificate.primal == pytest.approx(0.5 * norm2 + 1e3 * costs.sum(), rel=1e-6)
+
+
+def test_a_kernel_of_many_rows_is_not_written_as_features(monkeypatch):
+    X, y = overlapping(2)
+    monkeypatch.setattr("maxmargin.problems.kernel._MOST_FEATURE_ROWS", len(X) - 1)
+    model = with_kernel(2, mm.Kernel("rbf", 0.5))
+    options = {"loss": "squared_hinge", "solver": "block-dual", "max_iter": 60}
+    with pytest.warns(UserWarning, match="max_iter"):
+        solution = mm.train(model, X, y, 1e4, **options)
+    assert sum(record["joint_steps"] for record in solution.history) == 0
+    assert model.bind(X, y).with_features() is None
+
+
+def test_blocks_that_start_anew_forget_what_they_had():
+    for n_labels in (0, 3):
+        blocks, n_weights = row_blocks(n_labels, squared=True)
+        blocks.sweep(0.0, 0, np.zeros(n_weights))
+        planes = blocks.planes()
+        kept = np.arange(0, len(planes), 2)
+        codes = np.concatenate([planes.code(k) for k in kept])
+        parts = planes.examples()[kept], planes.losses()[kept], codes, np.arange(len(kept) + 1), planes.alpha()[kept]
+        blocks.start(_core.PlaneBatch.from_arrays(*parts), False)
+        assert 0 < blocks.n_planes == len(kept) < len(planes)

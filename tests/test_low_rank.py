@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin.kernels import _k_means
-from maxmargin.kernels.low_rank import LowRankMap
+from maxmargin.kernels.low_rank import LowRankMap, features_of
 
 BASES = ["random", "k-means", "pivoted"]
 
@@ -351,3 +351,17 @@ def test_bad_arguments_are_named():
     for coef in (np.ones((2, 4)), np.ones(3)):
         with pytest.raises(ValueError, match=r"coef has shape .*; expected \(labels, 3\)"):
             low_rank.fold(coef)
+
+
+@pytest.mark.parametrize("rank", [3, 40])
+def test_features_of_a_matrix_have_its_values_as_products(rank):
+    rows = np.random.default_rng(rank).normal(size=(40, rank))
+    values = rows @ rows.T
+    features = features_of(values.copy())
+    assert features.shape == (40, rank)
+    np.testing.assert_allclose(features @ features.T, values, atol=1e-11 * values.max())
+
+
+def test_features_of_an_indefinite_matrix_are_refused():
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        features_of(np.diag([1.0, -1.0]))

@@ -166,10 +166,10 @@ bool RowBlocks::start(const PlaneBatch& planes, bool all_alike) {
         if (budgets_[i] > 0.0) least = std::min(least, share(i));
     for (int64_t i = 0; i < space_->n_examples(); ++i) {
         std::vector<LabelMass>& own = masses[given_number(i)];
-        if (own.empty() || budgets_[i] <= 0.0) continue;
+        if (budgets_[i] <= 0.0) continue;
         const double factor = all_alike ? least : share(i);
         for (LabelMass& mass : own) mass.alpha *= factor;
-        if (labels_.is_sign) alpha_[i] = own.front().alpha;
+        if (labels_.is_sign) alpha_[i] = own.empty() ? 0.0 : own.front().alpha;
         else masses_.set(i, own);
     }
     return least < 1.0;

@@ -208,6 +208,18 @@ def _factorize(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
     return order[:rank], np.tril(factor[:rank, :rank])
 
 
+def features_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a row of features for each row of a kernel matrix, which is overwritten: their products are its values.
+
+    There are as many as its numerical rank: what products are off by is rounding.
+    """
+    scale = _scale(np.diagonal(values), values.dtype)
+    factor, order, rank, _ = dpstrf(values.T, tol=_SMALLEST_PIVOT[values.dtype] * scale, lower=1, overwrite_a=1)
+    rows = np.empty((len(values), int(rank)))
+    rows[order - 1] = np.tril(factor[:, :rank])
+    return rows
+
+
 def _scale(diagonal: NDArray[Any], dtype: np.dtype[Any]) -> float:
     """Return the largest k(x, x), by which pivots are measured."""
     scale = float(np.abs(diagonal).max())

@@ -180,6 +180,11 @@ class PythonProduct:
         is_sparse: bool = sp.issparse(self._rows)
         return (self._kernel.name == "precomputed" and not is_sparse) or 8.0 * self.n_rows * self.n_rows <= n_bytes
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether all values are there."""
+        return self._stored is not None
+
     def store(self) -> NDArray[Any]:
         """Return all values of K(rows, rows), symmetric, without the kernel's constant; no value is computed again."""
         if self._stored is None:

@@ -289,6 +289,14 @@ class Problem(ABC):
         blocks.weights(weights.exact)
         weights.touch()
 
+    def feature_rank(self) -> int | None:
+        """Return about how many features have the products of a kernel's rows, where that is few; else None."""
+        return None
+
+    def with_features(self) -> LinearProblem | None:
+        """Return the problem over features whose products are the values of its kernel, up to rounding; None if they are many."""
+        return None
+
     def begin_anew(self) -> None:
         """Count for another run; an oracle that was caught once stays one that may be wrong."""
         self.oracle_calls = 0

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from maxmargin import _core
 from maxmargin._feature_rows import core_features
 from maxmargin.kernels.kernel import Kernel
+from maxmargin.kernels.low_rank import features_of
 from maxmargin.kernels.product import NativeProduct, PythonProduct
-from maxmargin.problems.base import FloatArray, IntArray, LinearProblem, Part
+from maxmargin.problems.base import FloatArray, IntArray, LinearProblem, Part, sample_of
 from maxmargin.problems.expansion_weights import ExpansionWeights
 from maxmargin.problems.kernel_scores import KernelScores, checked_values
 from maxmargin.problems.weights import DenseWeights
@@ -23,6 +24,9 @@ _REFRESH_EVERY = 20
 
 # Kernels whose matrix has no negative eigenvalue, whatever their parameters.
 _ALWAYS_DEFINITE = ("linear", "rbf")
+# Up to so many rows may be written as features, which takes a matrix of all their values; as many of them tell its rank, unless
+# they have this share of the rank that they could have.
+_MOST_FEATURE_ROWS, _RANK_ROWS, _FULL_RANK = 5000, 512, 0.9
 # Stored values are looked at for so many rows at a time.
 _CHECKED_ROWS = 512
 # Matrices of up to so many rows are factored to see whether they are positive semi-definite, up to this share of the diagonal.
@@ -51,7 +55,10 @@ class KernelProblem(KernelScores, LinearProblem):
         # Scores are looked up: there is nothing to gain from reading them in float32, and every pass is exact.
         self.always_precise = True
         self._n_sums = 0
+        self._structure = structure
         self._rescaling = rescaling
+        self._feature_rank: int | None = None
+        self._with_features: LinearProblem | None = None
         self._structure_of = structure_of  # the structure of some examples, where each is one row
         self._set_kernel(kernel, X, n_columns, offsets)
 
@@ -94,6 +101,30 @@ class KernelProblem(KernelScores, LinearProblem):
         s = np.ones(self.n_examples) if self.sample_weight is None else self.sample_weight
         self._n_sums = 0
         return _core.RowBlocks(self.space, C * s, squared, self._columns())
+
+    def feature_rank(self) -> int | None:
+        """Return about how many features have the products of the rows: by a sample of them, all rows if they need as many."""
+        n = self.n_kernel_rows
+        if n > _MOST_FEATURE_ROWS:
+            return None
+        if self._feature_rank is None:
+            sample = sample_of(n, _RANK_ROWS)
+            rank = features_of(self._values_among(sample)).shape[1]
+            self._feature_rank = rank if rank < _FULL_RANK * len(sample) else n
+        return self._feature_rank
+
+    def with_features(self) -> LinearProblem | None:
+        """Return the problem over a row of features for each row, whose products are the kernel's values up to rounding."""
+        if self._with_features is None and self.n_kernel_rows <= _MOST_FEATURE_ROWS:
+            rows = features_of(self._values_among(np.arange(self.n_kernel_rows)))
+            self._with_features = LinearProblem(
+                _core.LinearSpace(core_features(rows), self._structure, self._rescaling),
+                self.sample_weight,
+                self.nonnegative,
+                self.n_jobs,
+                cheap_oracle=True,
+            )
+        return self._with_features
 
     def _check_definite(self) -> None:
         """Refuse a kernel that is not positive semi-definite on a sample: blocks would be solved without a sign of it."""

@@ -198,16 +198,20 @@ class KernelScores(Problem):
     def sample_matrix(self) -> FloatArray:
         """Return the kernel values among some of the rows, asked for once."""
         if self._sample is None:
-            rows, start = sample_of(self._X.shape[0], SAMPLED_ROWS), time.perf_counter()
-            if self.kernel.name == "precomputed":
-                values = self._X[rows][:, rows]
-                is_sparse: bool = sp.issparse(values)
-                values = np.asarray(values.toarray() if is_sparse else values, dtype=np.float64)
-                self._sample = values + self.kernel.constant
-            else:
-                self._sample = self.kernel(self._X[rows], self._X[rows])
+            start = time.perf_counter()
+            self._sample = self._values_among(sample_of(self._X.shape[0], SAMPLED_ROWS))
             self._sample_seconds = time.perf_counter() - start
         return self._sample
+
+    def _values_among(self, rows: IntArray) -> FloatArray:
+        """Return the kernel values among some of the rows; those of a function are asked for where they are not kept."""
+        if isinstance(self._product, PythonProduct) and self._product.is_stored:
+            return self._product.store()[np.ix_(rows, rows)].astype(np.float64) + self.kernel.constant
+        if self.kernel.name != "precomputed":
+            return self.kernel(self._X[rows], self._X[rows])
+        values = self._X[rows][:, rows]
+        is_sparse: bool = sp.issparse(values)
+        return np.asarray(values.toarray() if is_sparse else values, dtype=np.float64) + self.kernel.constant
 
     def _some_diagonal(self) -> FloatArray:
         """Return k(x, x) of some rows, for its scale."""

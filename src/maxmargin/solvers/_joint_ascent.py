@@ -22,7 +22,7 @@ from maxmargin import _core
 from maxmargin.problems.base import FloatArray, IntArray, Problem
 from maxmargin.solvers.base import Task
 
-_DIRECT = 1000
+_DIRECT = 2000
 # Beyond so many weights examples share few of them, visits one by one do not crawl, and a step that writes all weights is dear.
 _FEW_WEIGHTS = 65536
 # Five numbers are kept for each plane.
@@ -42,6 +42,8 @@ _GROWTH = ((1, 8.0), (3, 4.0), (8, 2.0))
 _TOO_LONG = 0.25
 # Beyond so many times the scale of α, σ F would drown it in rounding. A later ascent of the same blocks starts so far back.
 _MOST_GROWTH, _BACK = 1e8, 64.0
+# The squared hinge is smoother by itself, and begins with so many times that scale.
+_FIRST_SQUARED = 1e3
 # A step of Newton's method is good enough with this share of the decrease that the slope promises; less than the least is none.
 # After so many halves the next one tried is at least this share of one that is too long.
 _ARMIJO, _LEAST_STEP, _HALVINGS, _SHORTEST = 1e-4, 1e-14, 8, 1e-3
@@ -115,7 +117,8 @@ class JointAscent:
         self._task, self._step = task, step
         self._nonnegative: IntArray = task.problem.nonnegative
         self._scale = step.scale()
-        self.sigma = max(self._scale, sigma / _BACK)
+        first = _FIRST_SQUARED if task.loss == "squared_hinge" else 1.0
+        self.sigma = max(first * self._scale, sigma / _BACK)
         self.w = w.copy()
         self._starts: tuple[FloatArray, ...] = (self.w,)
         self.primal, self.dual = np.inf, dual
@@ -128,11 +131,14 @@ class JointAscent:
         return problem.has_vectors and problem.n_weights <= _FEW_WEIGHTS and n_planes <= _MOST_PLANES
 
     @staticmethod
-    def work(problem: Problem, n_planes: float, pass_work: float) -> float:
-        """Return what all steps may take, in rows read, given the planes that may have mass and what a pass over them takes."""
-        matrix = n_planes * problem.n_weights**2 / (_FASTER * problem.row_length)
+    def work(n_weights: float, row_length: float, n_planes: float, pass_work: float) -> float:
+        """Return what all steps may take, in rows read.
+
+        ``n_weights`` are those that planes touch, ``n_planes`` may have mass, and ``pass_work`` is what a pass over them takes.
+        """
+        matrix = n_planes * n_weights**2 / (_FASTER * row_length)
         # Plain conjugate gradients with nothing to fall back on may take as many products as they are allowed.
-        is_small = problem.n_weights <= _DIRECT
+        is_small = n_weights <= _DIRECT
         system = min(matrix, _PRODUCTS_PER_STEP * pass_work) if is_small else _MOST_PRODUCTS * pass_work
         return _EXPECTED_STEPS * (_PASSES_PER_STEP * pass_work + system)
 

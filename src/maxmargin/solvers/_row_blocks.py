@@ -15,6 +15,7 @@ counted and compared with what that would take, so that results repeat.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ _REDUCTION, _SLOW = 0.3, 0.7
 _MOST_ROUNDS, _VISIT_SHARE = 3.0, 0.25
 # Sweeps are not judged before so many visits of all examples.
 _EARLY_ROUNDS = 10.0
+# With a kernel rows are moved together to this share of the gap that is asked for: the point is then that of α itself. Matrices
+# are factored so much faster than numbers are read in visits, and a column of kernel values takes so many of these.
+_SHARE_OF_TOL, _FASTER_MATRICES, _VISITS_PER_COLUMN = 0.2, 8.0, 10.0
 # Without a tolerance, this is the relative gap that they would have to reach.
 _LEAST_TOL = 1e-9
 
@@ -90,7 +94,8 @@ class RowBlocks:
         self._weights.scale(self._blocks.rescale(ratio, self._weights.norm2()))
 
     def _may_move_together(self) -> bool:
-        return JointAscent.can_help(self._problem, self._problem.n_row_labels)
+        problem = self._problem
+        return not problem.has_vectors or JointAscent.can_help(problem, problem.n_row_labels)
 
     @property
     def is_crawling(self) -> bool:
@@ -100,10 +105,27 @@ class RowBlocks:
         if self._gap is None or self._all_visits < _EARLY_ROUNDS * n or not self._can_move_together:
             return False
         to_go = np.log2(max(self._gap, 0.0) / (max(self._task.tol, _LEAST_TOL) * self._primal) + 1.0)
-        return bool(n_rounds * to_go * n > JointAscent.work(self._problem, self._n_planes, n))
+        return bool(n_rounds * to_go * n > self._joint_work(n))
+
+    def _joint_work(self, n: int) -> float:
+        """Return what it may take to move all rows together, in visits of a row."""
+        problem = self._problem
+        if problem.has_vectors:
+            n_touched = int(np.count_nonzero(self._weights.exact))
+            return JointAscent.work(n_touched, problem.row_length, self._n_planes, n)
+        rank = problem.feature_rank()
+        if rank is None:
+            return np.inf
+        # A visit reads a column of all rows' values, a row of features has but the rank; these are made of all values.
+        n_weights = float(rank) * problem.n_weights / n
+        steps = JointAscent.work(n_weights, n_weights, self._n_planes, n) * rank / n
+        return steps + rank**2 / _FASTER_MATRICES + _VISITS_PER_COLUMN * n
 
     def move_together(self) -> Iterator[Iterate]:
         """Yield an iterate after each step of all rows, until rounding leaves nothing to gain."""
+        if not self._problem.has_vectors:
+            self._move_features_together()
+            return
         joint = JointAscent(self._task, self._blocks.together(), self._weights.exact, self._dual)
         shown, is_on = self._problem.zero_weights(), True
         while is_on:
@@ -115,6 +137,25 @@ class RowBlocks:
             with self._watch("weights"):
                 self._problem.sum_rows(self._blocks, self._weights, afresh=True)
             yield Iterate(shown, joint.primal, True, joint.dual, details=self._details())
+        self._gap, self._can_move_together = None, False
+
+    def _move_features_together(self) -> None:
+        """Move the α of a kernel's rows by features that have its values as products; the kernel's own scores follow."""
+        task, squared = self._task, self._task.loss == "squared_hinge"
+        with self._watch("ascent"):
+            features = self._problem.with_features()
+            blocks = None if features is None else features.row_blocks(task.C, squared=squared)
+            if features is not None and blocks is not None:
+                blocks.start(self._blocks.planes(), False)
+                w = np.zeros(features.n_weights)
+                blocks.weights(w)
+                dual = blocks.linear_part() - 0.5 * float(w @ w)
+                joint = JointAscent(replace(task, problem=features), blocks.together(), w, dual)
+                joint.ascend(_SHARE_OF_TOL * task.tol * max(dual, self._dual))
+                self._n_joint_steps, _ = joint.read()
+                self._blocks.start(blocks.planes(), False)
+        with self._watch("weights"):
+            self._problem.sum_rows(self._blocks, self._weights, afresh=True)
         self._gap, self._can_move_together = None, False
 
     def sweep(self, *, precise: bool) -> None:

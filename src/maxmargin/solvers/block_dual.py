@@ -439,7 +439,10 @@ class _Blocks(Blocks):
             return False
         pace = np.log(gaps[0] / gaps[-1]) / (_WATCHED - 1)
         to_go = np.log(self._relative_gaps[1] / self.task.tol) if self.task.tol > 0.0 else np.inf
-        return bool(self._work * to_go > pace * JointAscent.work(self._problem, self.sets.n_planes, self._visit_work))
+        problem = self._problem
+        n_touched = int(np.count_nonzero(self.weights.exact))
+        expected = JointAscent.work(n_touched, problem.row_length, self.sets.n_planes, self._visit_work)
+        return bool(self._work * to_go > pace * expected)
 
     def _ascend_together(self) -> None:
         """Move all planes together, and show the point that is best for them."""
