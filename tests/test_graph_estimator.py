@@ -554,3 +554,18 @@ def test_cuts_of_other_outputs_are_added_under_auto_too():
     svm = mm.GraphSVM(nonnegative="edges", solver_options={"cuts_per_iteration": 3}).fit(X, Y)
     assert svm.history_[0]["solver"] == "one-slack"
     assert any(record["extra_violations"] for record in svm.history_)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda X, y: mm.GraphSVM().fit(X, [np.asarray(y[0])[:, None], *y[1:]]), r"y\[0\] has shape \(36, 1\).*ravel"),
+        (lambda X, y: mm.GraphSVM().fit([tuple(X)], y[:1]), r"X\[0\] is of type tuple.*mm.Graph\(\*x\)"),
+        (lambda X, y: mm.GraphSVM(nonnegative={"edge_coef": -1}).fit(X, y), r"must say True or False.*other sign"),
+        (lambda X, y: mm.Graph([[1.0], [2.0], [3.0]], [[0, 1, 0], [1, 2, 2]]), "Give its transpose"),
+    ],
+)
+def test_what_other_libraries_take_is_refused_with_advice(make, message):
+    X, y = images(2)
+    with pytest.raises((TypeError, ValueError), match=message):
+        make(X, y)

@@ -98,7 +98,8 @@ void check_expandable(const GraphShape& shape, const PairScores& pairs) {
         if (pairs.is_potts()) {
             if (pairs.values[e] < 0.0)
                 throw std::invalid_argument("the Potts score of edge " + std::to_string(e) +
-                                            " is negative: alpha-expansion needs edges that like equal labels. Use TRW-S for such scores.");
+                                            " is negative: alpha-expansion needs edges that like equal labels. Hold their weights at or above 0 (nonnegative='edges', "
+                                            "features of edges being so too), or use TRW-S for such scores.");
         } else if (seen.insert(pairs.offsets[e]).second) {
             check_table(pairs.values + pairs.offsets[e], shape.n_labels(0), e);
         }

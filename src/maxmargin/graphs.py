@@ -197,7 +197,10 @@ class Graph:
         if pairs.size == 0:
             pairs = np.zeros((0, 2), np.int32)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
-            raise ValueError(f"edges has shape {pairs.shape} and type {pairs.dtype}; expected pairs of node numbers.")
+            hint = " Give its transpose: a row for each edge." if pairs.ndim == 2 and pairs.shape[0] == 2 else ""
+            raise ValueError(
+                f"edges has shape {pairs.shape} and type {pairs.dtype}; expected pairs of node numbers, edges × 2 integers.{hint}"
+            )
         if max(n_nodes, len(pairs)) > _MOST_NUMBERS:
             raise ValueError(f"a graph has at most {_MOST_NUMBERS} nodes and edges.")
         bad = np.flatnonzero(np.any((pairs < 0) | (pairs >= n_nodes), axis=1))
@@ -241,7 +244,10 @@ class Graphs:
         self.n_edge_features = 0  # 0 where no graph has edges
         for i, graph in enumerate(self.graphs):
             if not isinstance(graph, Graph):
-                raise TypeError(f"X[{i}] is of type {type(graph).__name__}; expected a maxmargin.Graph.")
+                hint = (
+                    ": mm.Graph(*x) makes one of features, edges and features of edges" if type(graph) is tuple else ""
+                )
+                raise TypeError(f"X[{i}] is of type {type(graph).__name__}; expected a maxmargin.Graph{hint}.")
             self._check_like_first(i, graph)
         self.node_offsets = _offsets(graph.n_nodes for graph in self.graphs)
         self.edge_offsets = _offsets(graph.n_edges for graph in self.graphs)

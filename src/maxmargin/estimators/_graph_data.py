@@ -23,8 +23,14 @@ def flat_labels(y: Any, data: Graphs) -> list[Hashable]:
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
             raise TypeError(f"y[{i}] is {labels!r}; expected a sequence with a label for each node.")
         given = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+        shape = labels.shape if isinstance(labels, np.ndarray) else (len(given),)
+        if len(shape) > 1 and len(given) == length:
+            raise ValueError(
+                f"y[{i}] has shape {shape}; expected one label for each of the {length} nodes: y.ravel() of a column, "
+                "y.argmax(axis=1) of indicators."
+            )
         if len(given) != length:
-            is_image = isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.size == length
+            is_image = len(shape) > 1 and np.prod(shape) == length
             hint = " The nodes of a grid are its pixels row by row: give y.ravel()." if is_image else ""
             raise ValueError(
                 f"y[{i}] has {len(given)} labels but X[{i}] has {length} nodes: every node needs one label.{hint}"

@@ -236,9 +236,14 @@ class LinearModel(ABC):
         for name, mask in self.nonnegative.items():
             if name not in numbers:
                 raise ValueError(f"nonnegative names the block '{name}'; the blocks are {sorted(numbers)}.")
-            shape = numbers[name].shape
+            shape, given = numbers[name].shape, np.asarray(mask)
+            if given.dtype != bool and not np.all((given == 0) | (given == 1)):
+                raise ValueError(
+                    f"nonnegative['{name}'] must say True or False of each weight, found {mask!r}. (For a weight ≤ 0 give the "
+                    "feature with the other sign.)"
+                )
             try:
-                mask = np.broadcast_to(np.asarray(mask, dtype=bool), shape)
+                mask = np.broadcast_to(given.astype(bool), shape)
             except ValueError:
                 raise ValueError(
                     f"nonnegative['{name}'] has shape {np.shape(mask)}, which does not fit its block of shape {shape}."

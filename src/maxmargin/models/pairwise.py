@@ -165,10 +165,13 @@ class Pairwise(PlaceModel):
         is_open = ~(gaps == 0.0)
         if is_open.any():
             largest = np.nan_to_num(gaps).max()
-            more = f"up to {largest:.3g} more" if largest > 0.0 else "more, and how much is not known"
+            more = (
+                f"up to {largest:.3g} more. predict_with_gaps, or return_gaps=True of GraphSVM.predict, tells each graph's gap."
+                if largest > 0.0
+                else "more, and how much is not known."
+            )
             warn_caller(
-                f"the searches in {is_open.sum()} of {len(gaps)} graphs did not close: another labelling may score {more}. "
-                "predict_with_gaps, or return_gaps=True of GraphSVM.predict, tells the gap of each graph.",
+                f"the searches in {is_open.sum()} of {len(gaps)} graphs did not close: another labelling may score {more}",
                 InexactPredictionWarning,
             )
         return labels
