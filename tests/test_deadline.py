@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin import _core
+from maxmargin.problems.kernel_scores import KernelScores
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers import base, block_dual, driver
 from maxmargin.solvers._blocks import Blocks
@@ -274,3 +275,22 @@ def test_deadlines_nest():
         pass
     with pytest.raises(ValueError, match="seconds is NaN"):
         _core.Deadline(float("nan"))
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, _core.OutOfTime])
+def test_scores_that_do_not_belong_to_the_dual_variables_are_not_trusted(ending, monkeypatch):
+    """A warm start sums the scores of its α first; what breaks that off leaves α with scores of nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] * X[:, 1] > 0.0, 1, -1)
+    model, options = mm.models.Binary(kernel=mm.Kernel("rbf", 0.5)), {"solver": "block-dual"}
+    first = mm.train(model, X, y, 1.0, keep_planes=True, **options)
+
+    def broken(self, coef, scores):
+        raise ending
+
+    monkeypatch.setattr(KernelScores, "add_scores", broken)
+    with pytest.warns(UserWarning, match="interrupted|was reached"):
+        second = mm.train(model, X, y, 1.0, planes=first.planes, max_time=1000.0, **options)
+    assert second.certificate.dual <= first.certificate.primal
+    assert (second.certificate.primal, second.certificate.dual) == (400.0, 0.0)

@@ -11,6 +11,7 @@ from test_working_sets import N_EXAMPLES, N_WEIGHTS, NOTHING, crawling_sets, dua
 
 import maxmargin as mm
 from maxmargin import _core
+from maxmargin.problems.base import sample_of
 from maxmargin.solvers import _joint_ascent
 from maxmargin.solvers._joint_ascent import JointAscent
 
@@ -346,3 +347,16 @@ def test_blocks_that_start_anew_forget_what_they_had():
         parts = planes.examples()[kept], planes.losses()[kept], codes, np.arange(len(kept) + 1), planes.alpha()[kept]
         blocks.start(_core.PlaneBatch.from_arrays(*parts), False)
         assert 0 < blocks.n_planes == len(kept) < len(planes)
+
+
+def test_rows_of_zeros_do_not_stand_for_the_others(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    X[sample_of(120, 30)] = 0.0
+    y = np.where(rng.random(120) < 0.5, 1, -1)
+    monkeypatch.setattr("maxmargin.problems.kernel._RANK_ROWS", 30)
+    problem = mm.models.Binary(kernel=mm.Kernel("linear")).bind(X, y)
+    assert problem.feature_rank() == 120
+    assert problem.with_features().n_weights == 3
+    nothing = mm.models.Binary(kernel=mm.Kernel("linear")).bind(np.zeros((20, 3)), y[:20])
+    assert nothing.with_features() is None

@@ -108,15 +108,19 @@ class KernelProblem(KernelScores, LinearProblem):
         if n > _MOST_FEATURE_ROWS:
             return None
         if self._feature_rank is None:
-            sample = sample_of(n, _RANK_ROWS)
-            rank = features_of(self._values_among(sample)).shape[1]
-            self._feature_rank = rank if rank < _FULL_RANK * len(sample) else n
+            values = self._values_among(sample_of(n, _RANK_ROWS))
+            # Rows of zeros tell nothing of the others.
+            rank = features_of(values).shape[1] if np.any(np.diagonal(values)) else n
+            self._feature_rank = rank if rank < _FULL_RANK * len(values) else n
         return self._feature_rank
 
     def with_features(self) -> LinearProblem | None:
         """Return the problem over a row of features for each row, whose products are the kernel's values up to rounding."""
         if self._with_features is None and self.n_kernel_rows <= _MOST_FEATURE_ROWS:
-            rows = features_of(self._values_among(np.arange(self.n_kernel_rows)))
+            values = self._values_among(np.arange(self.n_kernel_rows))
+            if not np.any(np.diagonal(values)):
+                return None
+            rows = features_of(values)
             self._with_features = LinearProblem(
                 _core.LinearSpace(core_features(rows), self._structure, self._rescaling),
                 self.sample_weight,
@@ -181,11 +185,14 @@ class KernelProblem(KernelScores, LinearProblem):
     def sum_rows(self, blocks: _core.RowBlocks, weights: DenseWeights, *, afresh: bool = False) -> None:
         """Take the coefficients of the blocks; the scores, which moved with them, are summed afresh now and then, or if asked."""
         assert isinstance(weights, ExpansionWeights)
-        blocks.weights(weights.coef)
+        coef, scores = np.zeros_like(weights.coef), weights.exact
+        blocks.weights(coef)
         self._n_sums += 1
         if afresh or self._n_sums % _REFRESH_EVERY == 0:
-            weights.exact[:] = 0.0
-            self.add_scores(weights.coef, weights.exact)
+            # Beside those there are: whoever breaks this off finds scores that belong together.
+            scores = np.zeros_like(scores)
+            self.add_scores(coef, scores)
+        weights.coef[:], weights.exact[:] = coef, scores
         weights.touch()
 
 

@@ -170,13 +170,14 @@ class KernelScores(Problem):
     def seconds_per_value(self) -> float:
         """About how long a kernel value takes: by a guess, so that what follows repeats, and of a function by the clock."""
         if not callable(self.kernel.name):
-            return _STORED_SECONDS if self.kernel.name == "precomputed" else _NATIVE_SECONDS
+            # Functions are not called by several threads.
+            return _STORED_SECONDS if self.kernel.name == "precomputed" else _NATIVE_SECONDS / self.n_jobs
         return self._sample_seconds / max(self.sample_matrix().size, 1)
 
     @property
     def keeps_values(self) -> bool:
-        """Whether the values are those of a function or a matrix, and block-dual keeps all of them."""
-        return not self.kernel.is_native and self.kept_columns == 1.0
+        """Whether the values are those of a function or a matrix, and block-dual, for single rows, keeps all of them."""
+        return self.has_row_labels and not self.kernel.is_native and self.kept_columns == 1.0
 
     @property
     def has_signs(self) -> bool:

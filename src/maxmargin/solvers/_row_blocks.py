@@ -59,6 +59,7 @@ class RowBlocks:
         self._halved_at: tuple[float, int] = np.inf, 0  # the gap when it last fell by half, and the visits before
         self._primal = np.inf
         self._can_move_together = self._may_move_together()
+        self._is_summed = True  # whether the weights are those of the blocks' α, as far as sweeps move them
         self._n_planes = self._n_sweeps = self._n_visits = self._all_visits = self._n_joint_steps = 0
         self._watch = Stopwatch("oracle", "visits", "sweeps", "weights", "ascent")
 
@@ -74,8 +75,7 @@ class RowBlocks:
 
     def _start(self, planes: _core.PlaneBatch, *, all_alike: bool) -> tuple[bool, float]:
         """Return whether α was beyond the budgets, and the dual that there is then."""
-        is_cut = self._blocks.start(planes, all_alike)
-        self._problem.sum_rows(self._blocks, self._weights, afresh=True)
+        is_cut = self._replace_alpha(planes, all_alike=all_alike)
         self._rescale(1.0)
         return is_cut, self._blocks.linear_part() - 0.5 * self._weights.norm2()
 
@@ -90,8 +90,18 @@ class RowBlocks:
         self._reduction = _REDUCTION
         self._halved_at = np.inf, self._all_visits
 
+    def _replace_alpha(self, planes: _core.PlaneBatch, *, all_alike: bool = False) -> bool:
+        """Take over the α of planes, and sum w; return whether they were beyond the budgets."""
+        self._is_summed = False
+        is_cut = self._blocks.start(planes, all_alike)
+        self._problem.sum_rows(self._blocks, self._weights, afresh=True)
+        self._is_summed = True
+        return is_cut
+
     def _rescale(self, ratio: float) -> None:
+        self._is_summed = False
         self._weights.scale(self._blocks.rescale(ratio, self._weights.norm2()))
+        self._is_summed = True
 
     def _may_move_together(self) -> bool:
         problem = self._problem
@@ -153,9 +163,7 @@ class RowBlocks:
                 joint = JointAscent(replace(task, problem=features), blocks.together(), w, dual)
                 joint.ascend(_SHARE_OF_TOL * task.tol * max(dual, self._dual))
                 self._n_joint_steps, _ = joint.read()
-                self._blocks.start(blocks.planes(), False)
-        with self._watch("weights"):
-            self._problem.sum_rows(self._blocks, self._weights, afresh=True)
+                self._replace_alpha(blocks.planes())
         self._gap, self._can_move_together = None, False
 
     def sweep(self, *, precise: bool) -> None:
@@ -198,8 +206,13 @@ class RowBlocks:
         self._blocks.activate(self._tolerance)
         return Iterate(w, primal, precise, self._dual, details=self._details())
 
-    def unfinished(self) -> Iterate:
-        """Return the point of the current α, whatever stopped its moves, and the dual; with a kernel its scores moved with α."""
+    def unfinished(self) -> Iterate | None:
+        """Return the point of the current α, whatever stopped its moves, and the dual.
+
+        With a kernel its scores moved with α, and are not summed again; None where they do not belong to it.
+        """
+        if not self._problem.has_vectors and not self._is_summed:
+            return None
         self._problem.sum_rows(self._blocks, self._weights, afresh=self._problem.has_vectors)
         return Iterate(self._weights, dual=self._blocks.linear_part() - 0.5 * self._weights.norm2())
 

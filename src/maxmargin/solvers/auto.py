@@ -165,7 +165,7 @@ def _probe(problem: Problem, ids: IntArray) -> tuple[float, float]:
 def _with_samples(problem: Problem, max_time: float | None) -> Choice | None:
     """Return sampled cuts where the kernel values of an exact method are too many for the time there is; else None."""
     n_values = (1.0 if problem.keeps_values else _PASSES) * float(problem.n_kernel_rows) ** 2
-    seconds = n_values * problem.seconds_per_value / problem.n_jobs
+    seconds = n_values * problem.seconds_per_value
     if seconds <= (_LONGEST if max_time is None else max_time):
         return None
     time_there_is = f"{_LONGEST / 60:.0f} minutes" if max_time is None else f"max_time={max_time:g} s"

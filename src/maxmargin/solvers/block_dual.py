@@ -122,6 +122,7 @@ class BlockDual(Solver):
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per oracle pass."""
+        self._blocks = None
         rows = task.problem.row_blocks(task.C, squared=task.loss == "squared_hinge")
         if rows is not None:
             self._blocks = blocks_of_rows = RowBlocks(task, rows, self.option["sweeps"])

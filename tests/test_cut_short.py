@@ -1,0 +1,53 @@
+"""What training returns that is cut short far from the optimum: no more than w = 0 is worth, and something to predict with."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import maxmargin as mm
+
+pytestmark = pytest.mark.core
+
+SOLVERS = ("block-dual", "one-slack", "n-slack", "line-search", "sdm", "bcfw")
+
+
+def sequences(has_noise):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(6, 8)) for _ in range(60)]
+    of_features = rng.normal(size=(8, 4))
+    Y = [rng.integers(4, size=6) if has_noise else (x @ of_features).argmax(axis=1) for x in X]
+    return X, Y
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("max_iter", [1, 2, 5])
+@pytest.mark.parametrize("has_noise", [False, True])
+def test_it_is_no_worse_than_no_weights(has_noise, max_iter, solver):
+    X, Y = sequences(has_noise)
+    model = mm.models.Chain(4)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        solution = mm.train(model, X, Y, 10.0, solver=solver, max_iter=max_iter, tol=1e-9)
+    assert solution.certificate.dual <= solution.certificate.primal <= 10.0 * 6 * 60 * (1 + 1e-12)
+    assert solution.history[-1]["primal"] == solution.certificate.primal
+    problem = model.bind(X, Y)
+    weights = problem.zero_weights()
+    weights.become(solution.w)
+    assert solution.certificate.primal == pytest.approx(problem.primal(weights, 10.0, squared=False))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_it_predicts_more_than_no_weights(solver):
+    X, Y = sequences(has_noise=False)
+    # One-slack's first point is w = 0, and the next ones are worth less.
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        svm = mm.ChainSVM(10.0, solver=solver, max_iter=4, tol=1e-9).fit(X, Y)
+    assert svm.score(X, Y) > 0.5
+
+
+def test_going_on_does_not_lose_what_there_was():
+    X, Y = sequences(has_noise=True)
+    svm = mm.ChainSVM(10.0, solver="one-slack", warm_start=True)
+    for max_iter in (3, 1):
+        with pytest.warns(ConvergenceWarning, match="max_iter"):
+            svm.set_params(max_iter=max_iter).fit(X, Y)
+    assert svm.certificate_.primal <= 10.0 * 6 * 60
