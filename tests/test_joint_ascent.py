@@ -360,3 +360,13 @@ def test_rows_of_zeros_do_not_stand_for_the_others(monkeypatch):
     assert problem.with_features().n_weights == 3
     nothing = mm.models.Binary(kernel=mm.Kernel("linear")).bind(np.zeros((20, 3)), y[:20])
     assert nothing.with_features() is None
+
+
+@pytest.mark.parametrize(("most", "factor"), [(1000, 1e3), (1, 1.0)])
+def test_the_squared_hinge_begins_further_on_where_systems_are_solved_directly(most, factor, monkeypatch):
+    monkeypatch.setattr(_joint_ascent, "_DIRECT", most)
+    blocks, n_weights = row_blocks(3, squared=True)
+    step, given = blocks.together(), task(n_weights)
+    given.loss = "squared_hinge"
+    joint = JointAscent(given, step, np.zeros(n_weights), 0.0)
+    assert joint.sigma == pytest.approx(factor * step.scale())

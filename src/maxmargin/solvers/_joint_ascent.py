@@ -42,7 +42,8 @@ _GROWTH = ((1, 8.0), (3, 4.0), (8, 2.0))
 _TOO_LONG = 0.25
 # Beyond so many times the scale of α, σ F would drown it in rounding. A later ascent of the same blocks starts so far back.
 _MOST_GROWTH, _BACK = 1e8, 64.0
-# The squared hinge is smoother by itself, and begins with so many times that scale.
+# The squared hinge is smoother by itself, and begins with so many times that scale where its systems are solved directly:
+# conjugate gradients take long for a large σ.
 _FIRST_SQUARED = 1e3
 # A step of Newton's method is good enough with this share of the decrease that the slope promises; less than the least is none.
 # After so many halves the next one tried is at least this share of one that is too long.
@@ -117,7 +118,8 @@ class JointAscent:
         self._task, self._step = task, step
         self._nonnegative: IntArray = task.problem.nonnegative
         self._scale = step.scale()
-        first = _FIRST_SQUARED if task.loss == "squared_hinge" else 1.0
+        is_smooth = task.loss == "squared_hinge" and step.n_weights <= _DIRECT
+        first = _FIRST_SQUARED if is_smooth else 1.0
         self.sigma = max(first * self._scale, sigma / _BACK)
         self.w = w.copy()
         self._starts: tuple[FloatArray, ...] = (self.w,)
