@@ -144,3 +144,12 @@ def open_problem():
     edges = list(itertools.combinations(range(6), 2))
     graphs = [mm.Graph(rng.normal(size=(6, 2)), edges, rng.normal(size=(15, 2))) for _ in range(4)]
     return GraphModel(graphs, [rng.integers(3, size=6) for _ in graphs], 3, "full")
+
+
+def images(n=12, size=6, seed=0):
+    """Noisy pictures of a ship as grids, and the labels of their pixels."""
+    rng = np.random.default_rng(seed)
+    truth = np.full((size, size), "sky", dtype=object)
+    truth[2:5, 1:5] = "ship"
+    noisy = [(truth == "ship") + rng.normal(scale=0.7, size=truth.shape) for _ in range(n)]
+    return [mm.Graph.grid(np.dstack([image, np.ones_like(image)])) for image in noisy], [truth.ravel().tolist()] * n

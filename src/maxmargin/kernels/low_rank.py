@@ -198,11 +198,9 @@ def _checked(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 def _factorize(values: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return the rows on which a positive semi-definite matrix has full rank, and its lower factor on them."""
     dtype, diagonal = values.dtype, np.diagonal(values).astype(np.float64)
-    # A copy even of float64: the factor is written over it.  Its transpose is column-major as LAPACK wants it.
-    matrix = np.array(values, np.float64, order="C").T
     scale = _scale(diagonal, dtype)
-    factor, order, rank, _ = dpstrf(matrix, tol=_SMALLEST_PIVOT[dtype] * scale, lower=1, overwrite_a=1)
-    order = order.astype(np.intp) - 1
+    # A copy even of float64: the factor is written over it.
+    factor, order, rank = _pivoted_factor(np.array(values, np.float64, order="C"), _SMALLEST_PIVOT[dtype] * scale)
     left = diagonal[order[rank:]] - np.einsum("ij,ij->i", factor[rank:, :rank], factor[rank:, :rank])
     _check_semidefinite(left, scale, dtype)
     return order[:rank], np.tril(factor[:rank, :rank])
@@ -214,10 +212,17 @@ def features_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
     There are as many as its numerical rank: what products are off by is rounding.
     """
     scale = _scale(np.diagonal(values), values.dtype)
-    factor, order, rank, _ = dpstrf(values.T, tol=_SMALLEST_PIVOT[values.dtype] * scale, lower=1, overwrite_a=1)
-    rows = np.empty((len(values), int(rank)))
-    rows[order - 1] = np.tril(factor[:, :rank])
+    factor, order, rank = _pivoted_factor(values, _SMALLEST_PIVOT[values.dtype] * scale)
+    rows = np.empty((len(values), rank))
+    rows[order] = np.tril(factor[:, :rank])
     return rows
+
+
+def _pivoted_factor(values: NDArray[np.float64], tol: float) -> tuple[NDArray[np.float64], NDArray[np.intp], int]:
+    """Return the lower factor of a symmetric matrix, which is overwritten, the order of its rows in it, and their rank."""
+    # The transpose is column-major as LAPACK wants it.
+    factor, order, rank, _ = dpstrf(values.T, tol=tol, lower=1, overwrite_a=1)
+    return factor, order.astype(np.intp) - 1, int(rank)
 
 
 def _scale(diagonal: NDArray[Any], dtype: np.dtype[Any]) -> float:
