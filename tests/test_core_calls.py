@@ -324,14 +324,13 @@ def test_a_space_without_truth_only_predicts(call):
         call(space)
 
 
-def test_marginals_and_best_sequences_are_those_of_the_space_s_own_chain():
-    own, other = chain(), _core.Chain(longs(0, 3, 4), 9, False, None)
-    space = _core.LinearSpace(features(), own, "margin")
+def test_marginals_and_best_sequences_need_a_structure_that_has_them():
+    space = _core.LinearSpace(features(), chain(), "margin")
     w = np.zeros(space.n_weights)
-    assert space.max_marginals(own, w, 1).shape == (4, 2)
-    with pytest.raises(ValueError, match="not the structure"):
-        space.max_marginals(other, w, 1)
-    for call in (lambda v: space.max_marginals(own, v, 1), lambda v: space.k_best(v, 2, 1)):
+    assert space.max_marginals(w, 1).shape == (4, 2)
+    with pytest.raises(ValueError, match="no search for max-marginals"):
+        multiclass_space().max_marginals(np.zeros(multiclass_space().n_weights), 1)
+    for call in (lambda v: space.max_marginals(v, 1), lambda v: space.k_best(v, 2, 1)):
         with pytest.raises(ValueError, match="weights has 1"):
             call(np.zeros(1))
     with pytest.raises(ValueError, match="k must be"):

@@ -42,20 +42,17 @@ void require_truth(const LinearSpace& space) {
     require(space.structure().has_truth(), "this space was made without true outputs: it can only predict.");
 }
 
-void require_own(const LinearSpace& space, const Structure& structure) {
-    require(&space.structure() == &structure, "this is not the structure that the space was made with.");
-}
-
-nb::ndarray<nb::numpy, double> max_marginals(const LinearSpace& space, const Chain& chain, Array1<double> w, int n_threads) {
+nb::ndarray<nb::numpy, double> max_marginals(const LinearSpace& space, Array1<double> w, int n_threads) {
     const WeightsView weights = view(space, w, std::nullopt);
-    require_own(space, chain);
-    const int64_t n = space.n_examples(), k = chain.n_labels();
-    const int64_t rows = n == 0 ? 0 : chain.rows(n - 1).end;
+    const Structure& structure = space.structure();
+    require(structure.has_max_marginals(), "this structure has no search for max-marginals.");
+    const int64_t n = space.n_examples(), k = structure.n_labels();
+    const int64_t rows = n == 0 ? 0 : structure.rows(n - 1).end;
     std::vector<double> out(rows * k);
     {
         nb::gil_scoped_release release;
         for_each_chunk(n, workers(n_threads), [&](int64_t i, int) {
-            space.with_scores(i, weights.exact, [&](PartScores<double> scores) { chain.max_marginals(i, scores, out.data() + chain.rows(i).begin * k); });
+            space.with_scores(i, weights.exact, [&](PartScores<double> scores) { structure.max_marginals(i, scores, out.data() + structure.rows(i).begin * k); });
         });
     }
     return to_numpy(std::move(out), {static_cast<size_t>(rows), static_cast<size_t>(k)});
@@ -417,7 +414,7 @@ void bind_spaces(nb::module_& m) {
                          return (x.is_sparse() ? x.indptr[x.n_rows] : x.n_rows * x.n_features) * self.stride();
                      })
         .def_prop_ro("has_line", [](const LinearSpace& self) { return self.structure().has_line_slope() && self.structure().n_table() == 0; })
-        .def("max_marginals", &max_marginals, arg("chain"), arg("weights").noconvert(), arg("n_threads"))
+        .def("max_marginals", &max_marginals, arg("weights").noconvert(), arg("n_threads"))
         .def("k_best", &k_best, arg("weights").noconvert(), arg("k"), arg("n_threads"))
         .def_prop_ro("has_places", [](const LinearSpace& self) { return self.structure().has_places() && self.rescaling() == Rescaling::margin; })
         .def("variants", &variants, arg("weights").noconvert(), arg("source"), arg("strengths"), arg("seed"), arg("n_threads"))

@@ -154,4 +154,42 @@ Found GraphCutSearch::best(const double* unary, int32_t* labels) {
     return {score, score, score > forbidden};
 }
 
+void GraphCutSearch::max_marginals(const double* unary, double* out) {
+    const GraphShape& shape = cut_.shape();
+    std::vector<int32_t> labels(shape.n_nodes);
+    const double score = best(unary, labels.data()).score;
+    for (int64_t i = 0; i < shape.n_nodes; ++i) {
+        const int64_t begin = shape.label_offsets[i];
+        out[begin + labels[i]] = score;
+        if (shape.n_labels(i) < 2) continue;
+        const int64_t other = begin + 1 - labels[i];
+        out[other] = unary[other] > -std::numeric_limits<double>::infinity() ? score - cut_.cost_of_switching(i) : unary[other];
+    }
+}
+
+// Nodes whose switch costs more than the cheapest so far are given up as soon as that is known, which leaves little to find.
+Rival GraphCutSearch::second_best(const GraphShape& shape, const double* unary, const int32_t* best_labels) {
+    std::vector<int32_t> labels(shape.n_nodes);
+    const double score = best(unary, labels.data()).score;
+    // Rounding may decide between equals in another way than before.
+    if (const auto [one, other] = std::mismatch(labels.begin(), labels.end(), best_labels); one != labels.end())
+        return {score, static_cast<int32_t>(one - labels.begin()), *one};
+    double least = std::numeric_limits<double>::infinity();
+    int64_t node = -1;
+    const auto can_switch = [&](int64_t i) {
+        return shape.n_labels(i) == 2 && unary[shape.label_offsets[i] + 1 - labels[i]] > -std::numeric_limits<double>::infinity();
+    };
+    const auto offer = [&](int64_t i, double cost) {
+        if (!(cost < least)) return;
+        least = cost;
+        node = i;
+    };
+    for (int64_t i = 0; i < shape.n_nodes; ++i)
+        if (can_switch(i)) offer(i, cut_.cost_of_switching_alone(i));
+    for (int64_t i = 0; i < shape.n_nodes; ++i)
+        if (can_switch(i)) offer(i, cut_.cost_of_switching(i, least));
+    if (node < 0) return {-std::numeric_limits<double>::infinity()};
+    return {score - least, static_cast<int32_t>(node), 1 - labels[node]};
+}
+
 }  // namespace maxmargin

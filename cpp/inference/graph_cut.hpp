@@ -39,6 +39,9 @@ class GraphCut {
 
     // The best labels; of all best labellings the one with the fewest ones, up to rounding. Returns its score, summed over the scores as given.
     double solve(std::span<int32_t> labels);
+    // After solve(), for nodes with two labels: how much less labellings with the other one at the node score (see MaxFlow).
+    double cost_of_switching(int64_t node, double enough = std::numeric_limits<double>::infinity()) { return flow_.cost_of_switching(node, enough); }
+    double cost_of_switching_alone(int64_t node) const { return flow_.cost_of_switching_alone(node); }
 
   private:
     // The two by two scores of an edge; labels a node does not have score as its only one.
@@ -71,6 +74,9 @@ class GraphCutSearch final : public LabellingSearch {
   public:
     GraphCutSearch(const GraphShape& shape, const PairScores& pairs);
     Found best(const double* unary, int32_t* labels) override;
+    bool has_max_marginals() const override { return true; }
+    void max_marginals(const double* unary, double* out) override;
+    Rival second_best(const GraphShape& shape, const double* unary, const int32_t* labels) override;
 
   private:
     GraphCut cut_;

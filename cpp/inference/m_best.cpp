@@ -90,17 +90,12 @@ class Partition {
 
     // scores_ must hold those of the cell.
     void push_second_best(Cell cell) {
-        marginals_.resize(n_scores_);
-        search_.max_marginals(scores_.data(), marginals_.data());
-        cell.key = minus_infinity;
-        for (int64_t i = 0; i < shape_.n_nodes; ++i)
-            for (int32_t k = 0; k < shape_.n_labels(i); ++k)
-                if (const double value = marginals_[shape_.label_offsets[i] + k]; k != cell.labels[i] && value > cell.key) {
-                    cell.key = value;
-                    cell.node = static_cast<int32_t>(i);
-                    cell.label = k;
-                }
-        if (cell.node >= 0 && cell.key > minus_infinity) keep(std::move(cell));
+        const Rival second = search_.second_best(shape_, scores_.data(), cell.labels.data());
+        if (second.node < 0) return;
+        cell.key = second.score;
+        cell.node = second.node;
+        cell.label = second.label;
+        keep(std::move(cell));
     }
 
     // The best labelling of the cell is listed already. That of the part which has the second best is listed now.
@@ -110,7 +105,6 @@ class Partition {
         search_best(std::move(with));
         if (n_missing() == 0) return;
         cell.constraints.push_back({cell.node, cell.label, false});
-        cell.node = -1;
         cell.number = n_cells_++;
         constrained(cell.constraints);
         push_second_best(std::move(cell));
@@ -158,7 +152,7 @@ class Partition {
     int64_t n_cells_ = 0;
     std::set<Cell, OpensSooner> cells_;
     Labellings found_;
-    std::vector<double> scores_, marginals_;
+    std::vector<double> scores_;
 };
 
 }  // namespace

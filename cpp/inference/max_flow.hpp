@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -54,6 +55,11 @@ class MaxFlow {
     double flow_value() const;
     // The cut's value, summed over the capacities; equal to the flow's but for rounding.
     double cut_value() const;
+    // After solve(): by how much the smallest cut with the node on its other side is larger, or `enough` where it is at least that. Leaves the
+    // flow as it is.
+    double cost_of_switching(int64_t node, double enough = std::numeric_limits<double>::infinity());
+    // The same for the cut that differs in this node only.
+    double cost_of_switching_alone(int64_t node) const;
 
   private:
     // Arcs of a node follow each other; `sister` is the arc the other way, shifted to make room for a bit that says whether that one has residual
@@ -66,6 +72,12 @@ class MaxFlow {
         bool sister_is_residual() const { return sister_and_bit & 1u; }
         void set_sister_is_residual(bool residual_left) { sister_and_bit = (sister_and_bit & ~1u) | static_cast<uint32_t>(residual_left); }
     };
+    static void set_residuals(Arc& one, Arc& other, double forward, double backward) {
+        one.residual = forward;
+        other.residual = backward;
+        one.set_sister_is_residual(backward > 0.0);
+        other.set_sister_is_residual(forward > 0.0);
+    }
     struct Node {
         double excess = 0.0;
         uint32_t first_arc = 0;
@@ -92,6 +104,20 @@ class MaxFlow {
         int32_t node;
         uint32_t parent;
     };
+    // For max_flow_switch.cpp: a node passed by a search from another one, the arc that brings flow from it to the node before it, and which that is.
+    struct Passed {
+        int32_t node;
+        uint32_t arc;
+        int32_t before;
+    };
+    struct ChangedArc {
+        uint32_t arc;
+        double residual, of_sister;
+    };
+    struct ChangedExcess {
+        int32_t node;
+        double before;
+    };
     enum Side { source_side = 0, sink_side = 1 };
     // A node that was in a forest at some level and is to be placed anew; not below that level, since above it it may not have been scanned.
     static constexpr uint32_t level_mask = (uint32_t{1} << 30) - 1;
@@ -110,7 +136,6 @@ class MaxFlow {
     // In max_flow_capacities.cpp:
     double set_terminal(int64_t node, double net);
     void set_first_edges(std::span<const double> forward, std::span<const double> backward);
-    static void set_residuals(Arc& one, Arc& other, double forward, double backward);
 
     // In max_flow.cpp:
     void forget_worn_flow();
@@ -161,6 +186,16 @@ class MaxFlow {
     void take_into_source(std::vector<int32_t>& nodes, int32_t level);
     bool take_into_source(int32_t node, int32_t level);
 
+    // In max_flow_switch.cpp:
+    void undo_changes();
+    template <Side side>
+    double gather(int32_t target, double enough);
+    template <Side side>
+    bool pass_from(int32_t target);
+    template <Side side>
+    double move_on(const Passed& from);
+    void change_excess(int32_t node, double amount);
+
     int64_t n_nodes_;
     std::vector<Node, LargePages<Node>> nodes_;  // and one more, where the last node's arcs end
     std::vector<Arc, LargePages<Arc>> arcs_;
@@ -183,6 +218,11 @@ class MaxFlow {
     std::array<ByLevel, 2> owing_;                  // nodes of S with a deficit, of T with an excess
     std::array<std::vector<int32_t>, 2> poor_;      // those of them that lost their parent
     std::array<std::vector<int32_t>, 2> rich_;      // nodes of S with an excess, of T with a deficit, that are no roots yet
+    std::vector<Passed> wave_;
+    std::vector<int64_t> passed_at_;  // the last search that passed each node; none before the first
+    int64_t n_waves_ = 0;
+    std::vector<ChangedArc> changed_arcs_;  // to be undone, the last one first
+    std::vector<ChangedExcess> changed_excesses_;
 };
 
 }  // namespace maxmargin

@@ -33,13 +33,6 @@ inline double MaxFlow::set_terminal(int64_t node, double net) {
     return std::abs(net);
 }
 
-inline void MaxFlow::set_residuals(Arc& one, Arc& other, double forward, double backward) {
-    one.residual = forward;
-    other.residual = backward;
-    one.set_sister_is_residual(backward > 0.0);
-    other.set_sister_is_residual(forward > 0.0);
-}
-
 // Edges keep their flow as far as they can carry it, but those from S to T stay saturated, since most of the cut is that of the next solve
 // too: S stays closed, and what its border carries more or less is taken from the nodes there. It is not where an edge became so wide that
 // what the nodes have would be lost in rounding.

@@ -4,12 +4,20 @@
 
 #include <cstdint>
 
+#include "inference/pairwise.hpp"
+
 namespace maxmargin {
 
 struct Found {
     double score = 0.0;  // of the labelling, with the unary scores of the call
     double bound = 0.0;  // no labelling scores more
     bool is_exact = false;  // the labelling is best, up to rounding or the tolerance asked for
+};
+
+// A labelling that another one is compared with: its score, a node at which it differs, and its label there.
+struct Rival {
+    double score;
+    int32_t node = -1, label = -1;  // −1 where there is none
 };
 
 class LabellingSearch {
@@ -22,6 +30,8 @@ class LabellingSearch {
     virtual bool has_max_marginals() const { return false; }
     // Writes the best score of all labellings with y_i = a, for all labels a of all nodes i, laid out as the unary scores.
     virtual void max_marginals(const double* /*unary*/, double* /*out*/) {}
+    // With max-marginals only: the second best labelling, where `labels` are the best.
+    virtual Rival second_best(const GraphShape& shape, const double* unary, const int32_t* labels);
 };
 
 }  // namespace maxmargin

@@ -64,8 +64,9 @@ class Chain final : public Structure {
     double loss(int64_t example, const int32_t* code) const override;
     void between(int64_t example, const int32_t* right, const int32_t* code, Parts& parts) const override;
 
-    // out[t, label] = the best score of any legal sequence that has this label at t.
-    void max_marginals(int64_t example, PartScores<double> scores, double* out) const;
+    // Of legal sequences.
+    bool has_max_marginals() const override { return true; }
+    void max_marginals(int64_t example, PartScores<double> scores, double* out) const override;
     bool has_k_best() const override { return true; }
     void k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const override;
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "inference/m_best.hpp"
+#include "inference/max_marginals.hpp"
 
 namespace maxmargin {
 
@@ -211,6 +212,13 @@ void Graph::k_best(int64_t example, PartScores<double> scores, int64_t k, std::v
     if (!found.is_exact) ++n_open_;
     codes = std::move(found.labels);
     values = std::move(found.scores);
+}
+
+void Graph::max_marginals(int64_t example, PartScores<double> scores, double* out) const {
+    GraphSearch& search = scored(example, scores, Search::plain);
+    const bool is_exact = naming(example, [&] { return maxmargin::max_marginals(search.shape(), search.unary(), *search.with_changes(), out); });
+    count(search.method_with_changes());
+    if (!is_exact) ++n_open_;
 }
 
 double Graph::score(int64_t example, PartScores<double> scores, const int32_t* code) const {

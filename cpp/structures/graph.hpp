@@ -98,6 +98,8 @@ class Graph final : public Structure {
     }
     double score(int64_t example, PartScores<double> scores, const int32_t* code) const override;
 
+    bool has_max_marginals() const override { return true; }
+    void max_marginals(int64_t example, PartScores<double> scores, double* out) const override;
     bool has_k_best() const override { return true; }
     void k_best(int64_t example, PartScores<double> scores, int64_t k, std::vector<int32_t>& codes, std::vector<double>& values) const override;
 

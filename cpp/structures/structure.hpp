@@ -127,6 +127,11 @@ class Structure {
         (void)example, (void)scores, (void)k, (void)codes, (void)values;
     }
 
+    // The best score of all outputs with a given label at a given place, without loss: a number for each label of each place, rows(example)
+    // × n_labels() of them.
+    virtual bool has_max_marginals() const { return false; }
+    virtual void max_marginals(int64_t example, PartScores<double> scores, double* out) const { (void)example, (void)scores, (void)out; }
+
     // For structures without a table whose search is a glance at one row: the derivative of Σ s_i max(0, best value of i) in t at
     // node scores (1 − t) anchor + t now, for examples first … end − 1. Rows are stride apart; anchor and now begin at row first.
     virtual bool has_line_slope() const { return false; }

@@ -98,6 +98,36 @@ class FittedGraph(MaxMarginEstimator):
         found, gaps = self._model.predict_with_gaps(data, self._w, n_jobs)
         return [self._labels(codes) for codes in found], gaps
 
+    def decision_function(self, X: Any) -> list[FloatArray] | list[list[FloatArray]]:
+        """Return max-marginals: how good the best labelling of the graph with a given label at a given node is.
+
+        How far the second of a node is below the first tells how sure its label is, in units of score. Forests, small graphs
+        and graph cuts take little more than :meth:`predict`, cuts more where edges are so strong that large parts of a graph
+        change together. TRW-S makes a search for every node and every label but one; where one does not close, values may be
+        too low, and an :class:`maxmargin.InexactPredictionWarning` says so.
+
+        Parameters
+        ----------
+        X : list of Graph
+
+        Returns
+        -------
+        list of ndarrays of shape (n_nodes, n_labels)
+            The largest entry of every row is the score of the prediction, in the column of the predicted label. With candidates,
+            a list of arrays for each graph: one for each node, with a number for each of its candidates.
+
+        Examples
+        --------
+        >>> import maxmargin as mm
+        >>> X = [mm.Graph([[2.0], [0.1], [-0.2]], [[0, 1], [1, 2], [0, 2]])]
+        >>> svm = mm.GraphSVM().fit(X, [["a", "a", "b"]])
+        >>> (scores,) = svm.decision_function(X)
+        >>> svm.classes_[scores.argmax(axis=1)].tolist()
+        ['a', 'a', 'b']
+        """
+        data = self._read(X)
+        return self._model.max_marginals(data, self._w, effective_n_jobs(self.n_jobs))
+
     def predict_topk(self, X: Any, k: int) -> list[list[tuple[NDArray[Any], float]]]:
         """Return the k best labellings of each graph with their scores, best first.
 

@@ -118,8 +118,8 @@ class Chain(PlaceModel):
 
     def max_marginals(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> list[FloatArray]:
         """Return for each sequence a (length × k) matrix: the best score of any output with that label there."""
-        space, chain, weights, lengths = self._prediction_space(X, w, n_jobs)
-        return np.split(space.max_marginals(chain, weights, n_jobs), np.cumsum(lengths)[:-1])
+        space, _, weights, lengths = self._prediction_space(X, w, n_jobs)
+        return np.split(space.max_marginals(weights, n_jobs), np.cumsum(lengths)[:-1])
 
     def _prediction_space(
         self, X: Any, w: ArrayLike | Expansion, n_jobs: int

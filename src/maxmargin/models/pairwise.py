@@ -191,6 +191,21 @@ class Pairwise(PlaceModel):
         space, graph, weights, lengths = self._prediction_space(X, w, n_jobs)
         return np.split(space.predict(weights, n_jobs), np.cumsum(lengths)[:-1]), graph
 
+    def max_marginals(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[FloatArray] | list[list[FloatArray]]:
+        """Return for each graph a (nodes × k) matrix: the best score of any labelling with that label at that node.
+
+        With candidates there is an array for each node of each graph, of as many numbers as the node has candidates.
+        """
+        data = X if isinstance(X, Graphs) else Graphs(X)
+        space, graph, weights, lengths = self._prediction_space(data, w, n_jobs)
+        found = space.max_marginals(weights, n_jobs)
+        self._report_misses(graph)
+        if not self.has_candidates:
+            return np.split(found, np.cumsum(lengths)[:-1])
+        of_nodes = np.split(found[:, 0], data.candidates()[0][1:-1])
+        ends = np.cumsum(lengths).tolist()
+        return [of_nodes[end - n : end] for end, n in zip(ends, lengths.tolist(), strict=True)]
+
     def _report_misses(self, structure: Any) -> None:
         n_open = structure.take_open()
         if n_open:
