@@ -152,6 +152,10 @@ void bind_graphs(nb::module_& m) {
              nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>(), nb::keep_alive<1, 10>(), nb::keep_alive<1, 11>(), nb::keep_alive<1, 13>(),
              nb::keep_alive<1, 15>(), nb::keep_alive<1, 16>(), nb::keep_alive<1, 17>())
         .def("take_open", &Graph::take_open)
+        .def("limit_passes", [](Graph& self, int64_t most) {
+            require(most >= 1, "most must be at least 1.");
+            self.limit_passes(most);
+        }, arg("most"))
         .def("searches_by_method", [](const Graph& self) {
             std::map<std::string, int64_t> counts;
             for (int k = 0; k < n_graph_methods; ++k)

@@ -11,8 +11,6 @@ namespace maxmargin {
 namespace {
 // Graphs with at most so many labellings are enumerated: it takes less time than passes do.
 constexpr int64_t few_labellings = 4096;
-// What is enough for a good labelling when messages are kept.
-constexpr int64_t few_passes = 5;
 }  // namespace
 
 GraphSearch::GraphSearch(std::span<const int32_t> label_counts, int64_t n_edges, const int32_t* first, const int32_t* second, bool is_potts,
@@ -60,10 +58,10 @@ bool GraphSearch::likes_agreement() const {
     return true;
 }
 
-Found GraphSearch::best(int32_t* labels) {
+Found GraphSearch::best(int32_t* labels, int64_t most_passes) {
     switch (method_) {
         case GraphMethod::cut: return by_cut(labels);
-        case GraphMethod::trws: return by_passes(inference_.passes, labels);
+        case GraphMethod::trws: return by_passes(most_passes, labels);
         case GraphMethod::expansion: return by_expansion(labels);
         case GraphMethod::forest:
             return forest().best(unary_.data(), labels);
@@ -96,18 +94,13 @@ Found GraphSearch::by_cut(int32_t* labels) {
     return {score, score, true};
 }
 
-Found GraphSearch::good(int32_t* labels) {
-    if (method_ != GraphMethod::trws) return best(labels);
-    TreeReweightedOptions options = inference_.passes;
-    options.max_iter = std::min(options.max_iter, few_passes);
-    return by_passes(options, labels);
-}
-
-Found GraphSearch::by_passes(const TreeReweightedOptions& options, int32_t* labels) {
+Found GraphSearch::by_passes(int64_t most_passes, int32_t* labels) {
     if (!passes_) passes_ = std::make_unique<TreeReweighted>(shape_, std::vector<int32_t>{});
     if (!passes_have_pairs_) passes_->set_pairs(pair_scores());
     passes_have_pairs_ = true;
     passes_->set_unary(unary_.data());
+    TreeReweightedOptions options = inference_.passes;
+    options.max_iter = std::min(options.max_iter, most_passes);
     const TreeReweightedResult result = passes_->run(options);
     std::copy(passes_->labels().begin(), passes_->labels().end(), labels);
     return {result.score, std::max(result.bound, result.score), result.stop == TreeReweightedStop::closed};

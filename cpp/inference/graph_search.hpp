@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -36,10 +37,9 @@ class GraphSearch {
 
     // What best() searches by at the pair scores as they are.
     GraphMethod method() const { return method_; }
-    // The best labelling at the scores as they are; throws std::invalid_argument where the method cannot serve them.
-    Found best(int32_t* labels);
-    // The same in little time: TRW-S makes few passes.
-    Found good(int32_t* labels);
+    // The best labelling at the scores as they are; throws std::invalid_argument where the method cannot serve them. TRW-S makes at most so
+    // many passes, and no more than its options say.
+    Found best(int32_t* labels, int64_t most_passes = std::numeric_limits<int64_t>::max());
     // The labelling with the highest loss · (1 + score − score of the truth), losses being those of the labels of each node; the truth
     // where none is above 0. By enumeration, whatever the method; throws where there are too many labellings.
     void best_product(const double* losses, const int32_t* truth, int32_t* labels);
@@ -56,7 +56,7 @@ class GraphSearch {
     GraphMethod method_for_pairs() const;
     bool likes_agreement() const;
     Found by_cut(int32_t* labels);
-    Found by_passes(const TreeReweightedOptions& options, int32_t* labels);
+    Found by_passes(int64_t most_passes, int32_t* labels);
     Found by_expansion(int32_t* labels);
 
     std::vector<int64_t> label_offsets_;

@@ -10,6 +10,9 @@
 namespace maxmargin {
 
 namespace {
+// What is enough for a good labelling when messages are kept.
+constexpr int64_t few_passes = 5;
+
 // What work returns; an error says in which graph.
 template <class Work>
 auto naming(int64_t example, Work&& work) {
@@ -130,7 +133,7 @@ template <class Scalar>
 void Graph::search_any(int64_t example, PartScores<Scalar> scores, Search kind, int32_t* code) const {
     if (kind == Search::slack) return search_slack(example, scores, code);
     GraphSearch& search = scored(example, scores, kind);
-    Found found = naming(example, [&] { return scores.is_rough ? search.good(code) : search.best(code); });
+    Found found = naming(example, [&] { return search.best(code, scores.is_rough ? few_passes : most_passes_); });
     count(search.method());
     // Scores beyond the range of numbers order nothing.
     if (!std::isfinite(found.score)) found = {found.score, std::numeric_limits<double>::quiet_NaN(), false};

@@ -71,6 +71,8 @@ class Graph final : public Structure {
     void search(int64_t example, PartScores<double> scores, Search kind, SearchMemory<double>&, int32_t* code) const override {
         search_any(example, scores, kind, code);
     }
+    // From now on a search by TRW-S makes at most so many passes. Not while other threads search.
+    void limit_passes(int64_t most) { most_passes_ = most; }
     // By how much the last search of each example may have missed the best value: no output is worth more than what was found and
     // this. 0 where it was exact, NaN where nothing is known.
     std::span<const double> shortfalls() const { return shortfalls_; }
@@ -132,6 +134,7 @@ class Graph final : public Structure {
 
     GraphData data_;
     bool is_potts_;
+    int64_t most_passes_ = std::numeric_limits<int64_t>::max();
     // Searches keep flows and messages. Each example is searched by one thread at a time.
     mutable std::vector<std::unique_ptr<GraphSearch>> searches_;
     mutable std::vector<double> shortfalls_;

@@ -61,7 +61,7 @@ class GraphSVM(FittedGraph):
     inference : {"auto", "forest", "cut", "enumeration", "trws", "expansion"}, default "auto"
         How labellings are searched for; see :class:`maxmargin.models.Pairwise`.
     max_passes : int, default 300
-        Most iterations of TRW-S in one search.
+        Most iterations of TRW-S in one search. Training begins with 10 and allows more as the gap closes.
     max_search_time : float or None, default None
         Most seconds of TRW-S in one search, after at least one iteration; with a limit, results depend on the machine.
     solver : str, default "auto"

@@ -51,7 +51,7 @@ class Pairwise(PlaceModel):
         like agreement, enumeration for small graphs and else TRW-S, whose bound tells how much it may have missed. Slack
         rescaling needs ``"auto"`` or ``"enumeration"``, and graphs of at most 2²⁵ labellings.
     max_passes : int, default 300
-        Most iterations of TRW-S in one search.
+        Most iterations of TRW-S in one search. Training begins with 10 and allows more as the gap closes.
     max_search_time : float or None, default None
         Most seconds of TRW-S in one search, after at least one iteration; with a limit, results depend on the machine.
     n_edge_types : int, default 1
@@ -157,6 +157,7 @@ class Pairwise(PlaceModel):
             n_jobs,
             # Slacks are rescaled by enumeration alone.
             self.inference if rescaling == "margin" else "enumeration",
+            self.max_passes,
         )
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[NDArray[np.int32]]:

@@ -144,6 +144,16 @@ class Problem(ABC):
         """Return the primal at ``weights`` with what the searches behind it may have missed: what :meth:`slacks` counts."""
         return primal
 
+    def search_briefly(self) -> None:  # noqa: B027 - few searches can be cut short
+        """Let searches that take long end early, until :meth:`search_longer` asks for more."""
+
+    def search_longer(self, gap: float) -> None:  # noqa: B027
+        """Let brief searches take longer where what they leave open counts against this gap."""
+
+    def search_fully(self) -> bool:
+        """Let searches take as long as they may; whether they did not before, and left something open."""
+        return False
+
     @property
     def kept_columns(self) -> float:
         """Which share of the columns of a kernel matrix may be kept; where there is one."""
@@ -303,6 +313,10 @@ class Problem(ABC):
 
     def report_open(self) -> None:
         """Report searches that did not close since the last call, for solvers without a primal; none are left open here."""
+        return
+
+    def report_brief(self) -> None:
+        """Report what searches that were cut short left open, where training ends with these; none are here."""
         return
 
     def report_inexact(self, example: int) -> None:

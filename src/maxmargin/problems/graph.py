@@ -13,6 +13,11 @@ from maxmargin.problems.weights import Cuts, DenseWeights
 EXACT_METHODS = frozenset({"forest", "cut", "enumeration"})
 # A bound that is above the value by less than this share is closed.
 _CLOSED = 1e-9
+# Passes of TRW-S in the first searches of training, how many times more come next, and the share of the gap that searches may
+# leave open before. Early searches serve to find planes, which are no worse for being a little short of the best.
+_FIRST_PASSES = 10
+_MORE_PASSES = 1.5
+_OPEN_SHARE = 0.5
 
 
 class GraphProblem(LinearProblem):
@@ -33,6 +38,7 @@ class GraphProblem(LinearProblem):
         nonnegative: IntArray,
         n_jobs: int,
         inference: str,
+        max_passes: int,
     ) -> None:
         super().__init__(space, sample_weight, nonnegative, n_jobs, cheap_oracle=False)
         self.always_precise = True
@@ -43,6 +49,10 @@ class GraphProblem(LinearProblem):
         self._searched_at: FloatArray | None = None
         self.bounds_misses = inference != "expansion"
         self._searches_before: dict[str, int] = {}
+        self._max_passes = self._passes = max_passes
+        # What the searches behind the last primal left open of it.
+        self._left_open = 0.0
+        self._open_example: int | None = None  # a graph in which a brief search did not close
 
     @property
     def searches(self) -> dict[str, int]:
@@ -53,13 +63,42 @@ class GraphProblem(LinearProblem):
     def bounded_primal(self, primal: float, weights: DenseWeights, C: float, *, squared: bool) -> float:
         """Return the primal with what searches since the last call left open, without a pass of its own where that is known."""
         is_known = self._searched_at is not None and np.array_equal(self._searched_at, weights.exact)
+        self._left_open = 0.0
         if not self.can_be_inexact or self._graph.take_open() == 0:
             return primal
         if squared or not is_known:
-            return self.primal(weights, C, squared=squared)
-        # H ≤ value + shortfall, and the primal has Σ s max(0, value).
-        shortfalls = self._shortfalls(np.zeros(self.n_examples))
-        return primal + C * float(shortfalls.sum() if self.sample_weight is None else self.sample_weight @ shortfalls)
+            bounded = self.primal(weights, C, squared=squared)
+        else:
+            # H ≤ value + shortfall, and the primal has Σ s max(0, value).
+            missed = self._shortfalls(np.zeros(self.n_examples))
+            bounded = primal + C * float(missed.sum() if self.sample_weight is None else self.sample_weight @ missed)
+        self._left_open = max(bounded - primal, 0.0)
+        return bounded
+
+    def search_briefly(self) -> None:
+        """Let TRW-S make few passes; see :meth:`search_longer`."""
+        if self.can_be_inexact and self.bounds_misses:
+            self._limit_passes(_FIRST_PASSES)
+
+    def search_longer(self, gap: float) -> None:
+        """Let TRW-S make more passes where what it left open of the last primal is no small share of this gap."""
+        if self.is_brief and self._left_open > _OPEN_SHARE * gap:
+            self._limit_passes(int(_MORE_PASSES * self._passes))
+
+    def search_fully(self) -> bool:
+        """Let TRW-S make as many passes as were asked for; whether it made fewer before, and that left something open."""
+        was_open = self.is_brief and self._open_example is not None
+        self._limit_passes(self._max_passes)
+        return was_open
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether searches are cut short by more than was asked for."""
+        return self._passes < self._max_passes
+
+    def _limit_passes(self, most: int) -> None:
+        self._passes = min(most, self._max_passes)
+        self._graph.limit_passes(self._passes)
 
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
         found = super()._search(ids, weights, precise)
@@ -114,14 +153,23 @@ class GraphProblem(LinearProblem):
         if self.can_be_inexact and self._graph.take_open():
             self.report_inexact(int(np.argmax(~(self._graph.shortfalls() <= 0.0))))
 
+    def report_brief(self) -> None:
+        """Report what brief searches left open, where training ends with these."""
+        example = self._open_example
+        if self.search_fully() and example is not None:
+            self.report_inexact(example)
+
     def begin_anew(self) -> None:
         """Count for another run, whose searches tell by themselves whether they closed."""
         super().begin_anew()
-        self.is_exact = True
+        self.is_exact, self._open_example = True, None
         self._searches_before = self._graph.searches_by_method()
 
     def report_inexact(self, example: int) -> None:
-        """Note that a search of this graph is not known to be exact; warn the first time."""
+        """Note that a search of this graph is not known to be exact; warn the first time. Brief ones are yet to be judged."""
+        if self.is_brief:
+            self._open_example = example
+            return
         if self.is_exact:
             known = (
                 "the primal counts the bound on how much" if self.bounds_misses else "and nothing is known of how much"

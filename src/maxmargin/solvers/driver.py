@@ -134,6 +134,11 @@ class _Best:
             self.primal = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
         self.is_precise = True
 
+    def close(self, task: Task) -> None:
+        """Evaluate the primal anew with searches that are no longer brief, which may leave less open, or nothing."""
+        found = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
+        self.primal = min(self.primal, found)
+
     def record(self, iterate: Iterate, number: int, seconds: float, problem: Problem) -> Record:
         searches = problem.searches
         primal = self.primal if np.isfinite(self.primal) else None
@@ -218,6 +223,10 @@ class _Run:
         self.history: list[Record] = []
         self._stall = _Stall()
         self._start = time.perf_counter()
+        if self.solver.has_dual and self.solver.stops_on_gap:
+            self.task.problem.search_briefly()
+        else:
+            self.task.problem.search_fully()
 
     def work(self, iterates: Iterator[Iterate]) -> str:
         """Follow the iterates to an end, evaluate what the solver ends with, and return why it ended."""
@@ -267,6 +276,8 @@ class _Run:
         if self._is_refuted():
             # Where searches fail most, primals look best: another point is to be found.
             self.best.primal = self._stall.gap = np.inf
+        if iterate.primal is not None and self.best.dual > -np.inf:
+            problem.search_longer(self.best.gap)
         self._stall.look_at(self.best, iterate)
         seconds = time.perf_counter() - self._start
         self.history.append(self.best.record(iterate, len(self.history) + 1, seconds, problem))
@@ -281,11 +292,15 @@ class _Run:
         if best.is_within(_PRECISE_BELOW):
             self.solver.demand_precision()
         if best.meets_rule(iterate, self.solver, self.task):
+            if problem.search_fully():
+                best.close(self.task)
             if self.solver.has_dual:
                 best.verify(self.task)
             if best.meets_rule(iterate, self.solver, self.task):
                 return _RULE_MET
             self.solver.demand_precision()
+        if self._stall.is_long and problem.search_fully():
+            self._stall = _Stall()
         if self._stall.is_long and best.is_within(_ROUNDED_GAP):
             return _AS_CLOSE_AS_POSSIBLE
         if self._stall.is_long and not problem.is_exact:
@@ -328,10 +343,13 @@ class _Run:
 
     def certify(self, ending: str) -> Certificate:
         """Return the certificate of the best point, which the last record repeats; warn where training did not converge."""
+        self.task.problem.report_brief()
         certificate = self.best.certificate(self.task.problem, ending)
         if self.history:
-            for name in ("primal", "dual", "gap", "relative_gap"):
+            for name in ("primal", "dual", "gap", "relative_gap", "oracle_calls"):
                 self.history[-1][name] = getattr(certificate, name)
+            if "searches" in self.history[-1]:
+                self.history[-1]["searches"] = self.task.problem.searches
         _check_bounds(certificate, self.task.problem)
         if certificate.primal == 0.0 and self.task.problem.can_be_inexact and not self.task.problem.bounds_misses:
             warn_caller(
