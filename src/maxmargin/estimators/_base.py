@@ -11,11 +11,11 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer, is_number
+from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer
 from maxmargin._path import along, default_grid
 from maxmargin._result import Certificate, Solution
 from maxmargin._train import Trainable, check_model, solutions_at, train
@@ -24,7 +24,6 @@ from maxmargin._warnings import warn_caller
 from maxmargin.estimators._streams import check_continues
 from maxmargin.files import model_file
 from maxmargin.model import Model
-from maxmargin.models._linear import check_cost_matrix
 from maxmargin.problems.base import FloatArray, Problem
 from maxmargin.solvers import make_solver
 from maxmargin.solvers._online import OnlineSolver, OnlineState
@@ -389,57 +388,6 @@ def is_sparse(X: Any) -> bool:
     """Return whether X is a sparse matrix or array, of any format."""
     # A plain bool: to type checkers, scipy's own guard turns X into a class without data or shape.
     return bool(sp.issparse(X))
-
-
-def loss_table(cost: Any, name: str, classes: NDArray[Any]) -> FloatArray | None:
-    """Return the loss of a wrong label: None for 1, one weight per true label, or a matrix true × predicted.
-
-    Parameters
-    ----------
-    cost : None, str, number, mapping or matrix
-        The estimator's parameter.
-    name : str
-        The one name that is allowed, which means the same as None.
-    classes : array
-        The labels, in the order of which the result is.
-    """
-    k = len(classes)
-    allowed = (
-        f"None, '{name}', a number, a dict of label weights, or a {k} × {k} matrix true label × predicted label in the "
-        "order of classes_"
-    )
-    if cost is None or (isinstance(cost, str) and cost == name):
-        return None
-    if isinstance(cost, str):
-        raise ValueError(f"cost must be {allowed}; found {cost!r}.")
-    if isinstance(cost, Mapping):
-        return _label_weights(cost, classes)
-    if is_number(cost):
-        if cost <= 0:
-            raise ValueError(f"cost must be positive where it is one number, found {cost!r}.")
-        return np.full(k, float(cost))
-    try:
-        matrix = np.asarray(cost, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"cost must be {allowed}; found {cost!r}.") from None
-    if matrix.ndim == 0:
-        raise ValueError(f"cost must be {allowed}; found {cost!r}.")
-    return check_cost_matrix(matrix, k)
-
-
-def loss_matrix(cost: Any, name: str, classes: NDArray[Any]) -> FloatArray | None:
-    """Return :func:`loss_table` with weights written out as a matrix."""
-    table = loss_table(cost, name, classes)
-    return table if table is None or table.ndim == 2 else np.asarray(table[:, None] * (1.0 - np.eye(len(table))))
-
-
-def _label_weights(cost: Mapping[Any, Any], classes: NDArray[Any]) -> FloatArray:
-    labels = classes.tolist()
-    check_known("cost", list(cost), labels)
-    for label, weight in cost.items():
-        if not is_number(weight) or weight < 0:
-            raise ValueError(f"cost[{label!r}] must be a number ≥ 0, found {weight!r}.")
-    return np.array([float(cost.get(label, 1.0)) for label in labels])
 
 
 def check_known(name: str, given: list[Any], labels: list[Any]) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from maxmargin.estimators._base import loss_matrix, storable
+from maxmargin.estimators._base import storable
+from maxmargin.estimators._costs import loss_matrix
 from maxmargin.estimators._linear import LinearClassifier
 from maxmargin.kernels import Kernel, LowRank
 from maxmargin.models._linear import LinearModel

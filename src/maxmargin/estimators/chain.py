@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._result import Solution
-from maxmargin.estimators._base import Training, check_known, loss_table, storable
+from maxmargin.estimators._base import Training, check_known, storable
+from maxmargin.estimators._costs import loss_of_places
 from maxmargin.estimators._fitted_chain import FittedChain
 from maxmargin.estimators._kernels import (
     chosen_kernel,
@@ -54,9 +55,10 @@ class ChainSVM(FittedChain):
         What a sequence's slack costs.
     rescaling : {"margin", "slack"}, default "margin"
         Whether the loss of an output widens the margin it asks for (as in the formula) or multiplies the slack.
-    cost : None, "hamming", number, dict or (n_labels, n_labels) array, default None
+    cost : None, "hamming", "balanced", number, dict or (n_labels, n_labels) array, default None
         The loss of one wrong token: one number for all, a weight for each true label (labels left out have 1), or
-        Δ(true, predicted) in the order of ``classes_``. A sequence's loss is the sum over its tokens.
+        Δ(true, predicted) in the order of ``classes_``. "balanced" gives each label the weight n_tokens / (n_labels · its
+        tokens), so that rare ones count as much as frequent ones. A sequence's loss is the sum over its tokens.
     ends : bool, default False
         Whether first and last labels have weights of their own.
     forbidden : iterable of (from, to), default None
@@ -230,7 +232,7 @@ class ChainSVM(FittedChain):
         self._check_parameters(Chain.abilities_with(kernel))
         data, vocabulary = read_sequences(X)
         classes, codes = encode_labels(flatten_labels(y, data), data)
-        model = self._checked_model(classes, codes, data, token_weight, kernel)
+        model = self._checked_model(classes, codes, data, token_weight, kernel, is_whole=True)
         weights = check_sample_weight(sample_weight, len(data))
         n_features = data.rows.shape[1]
 
@@ -282,7 +284,7 @@ class ChainSVM(FittedChain):
             vocabulary = self._vocabulary
             data = read_known_sequences(X, self.n_features_in_, vocabulary)
         codes = encode_known_labels(flatten_labels(y, data), known, data)
-        model = self._checked_model(known, codes, data, token_weight, None)
+        model = self._checked_model(known, codes, data, token_weight, None, is_whole=False)
         weights = check_sample_weight(sample_weight, len(data))
         w = self._learn(solver, model.bind(data, np.split(codes, data.offsets[1:-1]), sample_weight=weights))
         self._set_fitted(known, model.forbidden, vocabulary, data.rows.shape[1], bool(self.ends))
@@ -296,15 +298,19 @@ class ChainSVM(FittedChain):
         data: Sequences,
         token_weight: Sequence[ArrayLike] | None,
         kernel: Kernel | LowRank | None,
+        *,
+        is_whole: bool,
     ) -> Chain:
-        """Return the model for training, after checking that it allows the true labels."""
+        """Return the model for training, after checking that it allows the true labels; whether these are all there are."""
         forbidden = self._forbidden_codes(classes)
         check_legal(codes, data, forbidden, classes)
+        weights = checked_token_weight(token_weight, data)
+        flat = None if weights is None else np.concatenate(weights)
         return Chain(
             len(classes),
             ends=self.ends,
-            cost=loss_table(self.cost, "hamming", classes),
-            token_weight=checked_token_weight(token_weight, data),
+            cost=loss_of_places(self.cost, classes, codes if is_whole else None, flat),
+            token_weight=weights,
             forbidden=forbidden,
             kernel=kernel,
         )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin._parameters import is_integer
 from maxmargin._result import Solution
-from maxmargin.estimators._base import Training, loss_table, storable
+from maxmargin.estimators._base import Training, storable
+from maxmargin.estimators._costs import loss_of_places
 from maxmargin.estimators._fitted_graph import FittedGraph
 from maxmargin.estimators._graph_data import by_graph, candidate_numbers, flat_labels
 from maxmargin.estimators._sequence_data import encode_known_labels, encode_labels, stream_classes
@@ -17,6 +19,7 @@ from maxmargin.estimators._streams import online_only
 from maxmargin.graphs import Graphs
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.models.pairwise import Pairwise
+from maxmargin.problems.base import FloatArray
 
 _NONNEGATIVE = {None: {}, "edges": {"edge_coef": True}, "all": {"coef": True, "edge_coef": True}}
 
@@ -46,9 +49,10 @@ class GraphSVM(FittedGraph):
         Whether the loss of an output widens the margin it asks for (as in the formula) or multiplies the slack. The latter goes
         through all labellings in training: every graph may have at most 2²⁵, which is 24 nodes of two labels, and
         ``inference`` is "auto" or "enumeration".
-    cost : None, "hamming", number, dict or (n_labels, n_labels) array, default None
+    cost : None, "hamming", "balanced", number, dict or (n_labels, n_labels) array, default None
         The loss of one wrong node: one number for all, a weight for each true label (labels left out have 1), or
-        Δ(true, predicted) in the order of ``classes_``.
+        Δ(true, predicted) in the order of ``classes_``. "balanced" gives each label the weight n_nodes / (n_labels · its nodes),
+        nodes counted by their weights, so that rare labels count as much as frequent ones.
     edges : {"potts", "associative", "symmetric", "full"}, default "potts"
         Which pairs of labels share weights v: those that agree have one, and others none; a weight for each pair, with σ = −1
         where they differ; a weight for each pair in any order; a weight for each pair. With candidates there is one.
@@ -193,7 +197,7 @@ class GraphSVM(FittedGraph):
             codes = candidate_numbers(y, data)
         else:
             classes, codes = encode_labels(flat_labels(y, data), data)
-        model = self._training_model(classes, self._edge_types_of(data))
+        model = self._training_model(classes, self._edge_types_of(data), codes, data.node_weights())
         weights = check_sample_weight(sample_weight, len(data))
         n_features = data.graphs[0].rows.shape[1]
 
@@ -262,8 +266,17 @@ class GraphSVM(FittedGraph):
             raise ValueError(f"n_edge_types must be an integer ≥ 1 or None, found {self.n_edge_types!r}.")
         return int(self.n_edge_types)
 
-    def _training_model(self, classes: NDArray[Any] | None, n_edge_types: int) -> Pairwise:
-        """Return the model of these labels, or of candidates, with its loss and the bounds of its weights."""
+    def _training_model(
+        self,
+        classes: NDArray[Any] | None,
+        n_edge_types: int,
+        codes: NDArray[np.integer[Any]] | None = None,
+        node_weights: FloatArray | None = None,
+    ) -> Pairwise:
+        """Return the model of these labels, or of candidates, with its loss and the bounds of its weights.
+
+        ``codes`` are the labels of all nodes, where all are known.
+        """
         is_hamming = self.cost is None or (isinstance(self.cost, str) and self.cost == "hamming")
         if classes is None and not is_hamming:
             raise ValueError(
@@ -272,7 +285,7 @@ class GraphSVM(FittedGraph):
         return Pairwise(
             None if classes is None else len(classes),
             edges=self.edges,
-            cost=None if classes is None else loss_table(self.cost, "hamming", classes),
+            cost=None if classes is None else loss_of_places(self.cost, classes, codes, node_weights),
             inference=self.inference,
             max_passes=self.max_passes,
             max_search_time=self.max_search_time,

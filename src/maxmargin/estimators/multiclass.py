@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin._parameters import check_how_many, effective_n_jobs
-from maxmargin.estimators._base import loss_matrix, storable
+from maxmargin.estimators._base import storable
+from maxmargin.estimators._costs import loss_matrix
 from maxmargin.estimators._linear import LinearClassifier
 from maxmargin.estimators._several import diverse_strengths, with_scores
 from maxmargin.kernels import Kernel, LowRank
