@@ -18,37 +18,102 @@ inline double larger(double a, double b) {
 #endif
 }
 
+// Neighbouring numbers, to be maxima. On x86 GCC leaves those of arrays to scalar instructions: they are vectors there.
+#if defined(__GNUC__) && !defined(__aarch64__)
+#if defined(__AVX512F__)
+constexpr int widest = 8;
+#elif defined(__AVX__)
+constexpr int widest = 4;
+#else
+constexpr int widest = 2;
+#endif
+
+template <int Width>
+struct Tile {
+    static constexpr int per_vector = Width < widest ? Width : widest;
+    static constexpr int n_vectors = Width / per_vector;
+    typedef double Vector __attribute__((vector_size(per_vector * 8)));
+    Vector v[n_vectors];
+
+    static Tile load(const double* at) {
+        Tile tile;
+        __builtin_memcpy(tile.v, at, sizeof(tile.v));
+        return tile;
+    }
+    void store(double* at) const { __builtin_memcpy(at, v, sizeof(v)); }
+    friend Tile operator+(double a, Tile b) {
+        for (Vector& x : b.v) x = a + x;
+        return b;
+    }
+    friend Tile operator+(const Tile& a, Tile b) {
+        for (int k = 0; k < n_vectors; ++k) b.v[k] = a.v[k] + b.v[k];
+        return b;
+    }
+    void raise(const Tile& other) {
+        for (int k = 0; k < n_vectors; ++k) v[k] = v[k] < other.v[k] ? other.v[k] : v[k];
+    }
+};
+template <>
+struct Tile<1> {
+    double v;
+    static Tile load(const double* at) { return {*at}; }
+    void store(double* at) const { *at = v; }
+    friend Tile operator+(double a, Tile b) { return {a + b.v}; }
+    friend Tile operator+(Tile a, Tile b) { return {a.v + b.v}; }
+    void raise(Tile other) { v = larger(v, other.v); }
+};
+#else
+template <int Width>
+struct Tile {
+    double v[Width];
+
+    static Tile load(const double* at) {
+        Tile tile;
+        for (int k = 0; k < Width; ++k) tile.v[k] = at[k];
+        return tile;
+    }
+    void store(double* at) const {
+        for (int k = 0; k < Width; ++k) at[k] = v[k];
+    }
+    friend Tile operator+(double a, Tile b) {
+        for (double& x : b.v) x = a + x;
+        return b;
+    }
+    friend Tile operator+(const Tile& a, Tile b) {
+        for (int k = 0; k < Width; ++k) b.v[k] = a.v[k] + b.v[k];
+        return b;
+    }
+    void raise(const Tile& other) {
+        for (int k = 0; k < Width; ++k) v[k] = larger(v[k], other.v[k]);
+    }
+};
+#endif
+
 // Width neighbouring columns: the maxima stay in registers while the rows go by.
 template <int Width>
 inline void columns_tile(const double* scores, const double* table, int n_rows, int64_t n_columns, double* out) {
-    double best[Width];
-    for (int k = 0; k < Width; ++k) best[k] = scores[0] + table[k];
-    for (int row = 1; row < n_rows; ++row) {
-        const double* t = table + row * n_columns;
-        const double score = scores[row];
-        for (int k = 0; k < Width; ++k) best[k] = larger(best[k], score + t[k]);
-    }
-    for (int k = 0; k < Width; ++k) out[k] = best[k];
+    Tile<Width> best = scores[0] + Tile<Width>::load(table);
+    for (int row = 1; row < n_rows; ++row) best.raise(scores[row] + Tile<Width>::load(table + row * n_columns));
+    best.store(out);
 }
 
 // Rows neighbouring rows, Width columns at a time; Width ≤ n_columns.
 template <int Rows, int Width>
 inline void rows_tile(const double* scores, const double* table, int64_t n_columns, double* out) {
-    double best[Rows][Width];
-    for (int r = 0; r < Rows; ++r)
-        for (int k = 0; k < Width; ++k) best[r][k] = scores[k] + table[r * n_columns + k];
+    using Columns = Tile<Width>;
+    Columns best[Rows];
+    for (int r = 0; r < Rows; ++r) best[r] = Columns::load(scores) + Columns::load(table + r * n_columns);
     for (int64_t c = Width; c < n_columns; c += Width) {
         const int64_t at = c + Width <= n_columns ? c : n_columns - Width;
-        const double* s = scores + at;
-        for (int r = 0; r < Rows; ++r) {
-            const double* t = table + r * n_columns + at;
-            for (int k = 0; k < Width; ++k) best[r][k] = larger(best[r][k], s[k] + t[k]);
-        }
+        const Columns s = Columns::load(scores + at);
+        for (int r = 0; r < Rows; ++r) best[r].raise(s + Columns::load(table + r * n_columns + at));
     }
     for (int r = 0; r < Rows; ++r) {
+        double of_row[Width];
+        best[r].store(of_row);
         for (int half = Width / 2; half > 0; half /= 2)
-            for (int k = 0; k < half; ++k) best[r][k] = larger(best[r][k], best[r][k + half]);
-        out[r] = best[r][0];
+            for (int k = 0; k < half; ++k) of_row[k] = larger(of_row[k], of_row[k + half]);
+        out[r] = of_row[0];
     }
 }
 
