@@ -5,6 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin.problems.kernel import KernelProblem
 
 pytestmark = pytest.mark.core
 
@@ -51,3 +52,17 @@ def test_going_on_does_not_lose_what_there_was():
         with pytest.warns(ConvergenceWarning, match="max_iter"):
             svm.set_params(max_iter=max_iter).fit(X, Y)
     assert svm.certificate_.primal <= 10.0 * 6 * 60
+
+
+def test_ctrl_c_while_precision_is_checked_ends_training(monkeypatch):
+    def interrupted(self, weights):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(KernelProblem, "score_error", interrupted)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    with pytest.warns(match="interrupted"):
+        svm = mm.BinarySVM(kernel="rbf").fit(X, X[:, 0] > 0)
+    assert not svm.certificate_.converged
+    assert not svm.certificate_.exact
+    assert svm.score(X, X[:, 0] > 0) > 0.9

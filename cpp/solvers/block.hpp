@@ -19,11 +19,11 @@ struct Block {
     int64_t quiet = 0;  // visits since α last moved
     Span span;          // the places of the code at which its planes may differ from the truth
     bool may_part = true;  // since its stretches were last looked at, a plane left or the span grew
-    PlaneParts parts;
-    std::vector<Entry> entries;
-    std::vector<double> alpha;
-    std::vector<double> gram;  // entries × entries
-    std::vector<int32_t> codes;
+    PlaneParts parts{};
+    std::vector<Entry> entries{};
+    std::vector<double> alpha{};
+    std::vector<double> gram{};  // entries × entries
+    std::vector<int32_t> codes{};
 
     size_t size() const { return entries.size(); }
     Code code(size_t e) const { return {codes.data() + entries[e].begin, entries[e].length}; }

@@ -397,8 +397,12 @@ def run(
     except _core.OutOfTime:
         ending, solver.was_broken_off = _time_is_up(max_time), True
         current.break_off()
-    if ending != INTERRUPTED and current.best.is_distorted(solver, task):
-        if not (solver.was_broken_off or task.is_over):
+    try:
+        is_distorted = ending != INTERRUPTED and current.best.is_distorted(solver, task)
+    except KeyboardInterrupt:
+        ending, is_distorted = INTERRUPTED, True
+    if is_distorted:
+        if ending != INTERRUPTED and not (solver.was_broken_off or task.is_over):
             raise PrecisionLost
         current.best.is_precise = False
     certificate = current.certify(ending)
