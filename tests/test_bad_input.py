@@ -1,6 +1,6 @@
 """Bad and extreme input: what each gives, an error that teaches or the right result.
 
-The cases, in bad_input_estimators.py and bad_input_models.py, are the rows of docs/bad_input.md;
+The cases, in bad_input_estimators.py, bad_input_graphs.py and bad_input_models.py, are the rows of docs/bad_input.md;
 ``python tests/test_bad_input.py`` writes its tables anew.
 """
 
@@ -13,7 +13,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import bad_input_estimators  # noqa: F401 - fills SECTIONS, as does the next
+import bad_input_estimators  # noqa: F401 - fills SECTIONS, as do the next ones
+import bad_input_graphs  # noqa: F401
 import bad_input_models  # noqa: F401
 import pytest
 from bad_input_kit import SECTIONS, Case, levels, structural
