@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "threads/parallel.hpp"
+
 namespace maxmargin {
 
 namespace {
@@ -154,42 +156,75 @@ Found GraphCutSearch::best(const double* unary, int32_t* labels) {
     return {score, score, score > forbidden};
 }
 
+class GraphCutSearch::Switches {
+  public:
+    Switches(GraphCutSearch& search, const double* unary) : search_(search), unary_(unary), shape_(search.cut_.shape()), labels(shape_.n_nodes) {
+        score = search.best(unary, labels.data()).score;
+        // About what as many searches look at.
+        work_ = shape_.n_nodes * (shape_.n_nodes + 2 * shape_.n_edges);
+    }
+    int64_t place_of_other(int64_t node) const { return shape_.label_offsets[node] + 1 - labels[node]; }
+    bool is_possible(int64_t node) const { return shape_.n_labels(node) == 2 && unary_[place_of_other(node)] > forbidden; }
+    // How much less labellings with the other label score, or `enough` where it is at least that.
+    double cost(int64_t node, double enough) {
+        if (work_ >= 0) {
+            const double found = search_.cut_.cost_of_switching(node, enough, work_);
+            if (work_ >= 0) return found;
+        }
+        // The flow is that of other scores from now on.
+        forced_.assign(unary_, unary_ + shape_.label_offsets[shape_.n_nodes]);
+        forced_[shape_.label_offsets[node] + labels[node]] = forbidden;
+        other_labels_.resize(shape_.n_nodes);
+        return std::min(score - search_.best(forced_.data(), other_labels_.data()).score, enough);
+    }
+
+  private:
+    static constexpr double forbidden = -std::numeric_limits<double>::infinity();
+    GraphCutSearch& search_;
+    const double* unary_;
+    const GraphShape& shape_;
+    int64_t work_;
+    std::vector<double> forced_;
+    std::vector<int32_t> other_labels_;
+
+  public:
+    std::vector<int32_t> labels;  // the best ones
+    double score;
+};
+
 void GraphCutSearch::max_marginals(const double* unary, double* out) {
+    Switches switches(*this, unary);
     const GraphShape& shape = cut_.shape();
-    std::vector<int32_t> labels(shape.n_nodes);
-    const double score = best(unary, labels.data()).score;
     for (int64_t i = 0; i < shape.n_nodes; ++i) {
-        const int64_t begin = shape.label_offsets[i];
-        out[begin + labels[i]] = score;
+        heartbeat();
+        out[shape.label_offsets[i] + switches.labels[i]] = switches.score;
         if (shape.n_labels(i) < 2) continue;
-        const int64_t other = begin + 1 - labels[i];
-        out[other] = unary[other] > -std::numeric_limits<double>::infinity() ? score - cut_.cost_of_switching(i) : unary[other];
+        const int64_t other = switches.place_of_other(i);
+        out[other] = switches.is_possible(i) ? switches.score - switches.cost(i, std::numeric_limits<double>::infinity()) : unary[other];
     }
 }
 
 // Nodes whose switch costs more than the cheapest so far are given up as soon as that is known, which leaves little to find.
 Rival GraphCutSearch::second_best(const GraphShape& shape, const double* unary, const int32_t* best_labels) {
-    std::vector<int32_t> labels(shape.n_nodes);
-    const double score = best(unary, labels.data()).score;
+    Switches switches(*this, unary);
     // Rounding may decide between equals in another way than before.
-    if (const auto [one, other] = std::mismatch(labels.begin(), labels.end(), best_labels); one != labels.end())
-        return {score, static_cast<int32_t>(one - labels.begin()), *one};
+    if (const auto [one, other] = std::mismatch(switches.labels.begin(), switches.labels.end(), best_labels); one != switches.labels.end())
+        return {switches.score, static_cast<int32_t>(one - switches.labels.begin()), *one};
     double least = std::numeric_limits<double>::infinity();
     int64_t node = -1;
-    const auto can_switch = [&](int64_t i) {
-        return shape.n_labels(i) == 2 && unary[shape.label_offsets[i] + 1 - labels[i]] > -std::numeric_limits<double>::infinity();
-    };
     const auto offer = [&](int64_t i, double cost) {
         if (!(cost < least)) return;
         least = cost;
         node = i;
     };
     for (int64_t i = 0; i < shape.n_nodes; ++i)
-        if (can_switch(i)) offer(i, cut_.cost_of_switching_alone(i));
-    for (int64_t i = 0; i < shape.n_nodes; ++i)
-        if (can_switch(i)) offer(i, cut_.cost_of_switching(i, least));
+        if (switches.is_possible(i)) offer(i, cut_.cost_of_switching_alone(i));
+    for (int64_t i = 0; i < shape.n_nodes; ++i) {
+        heartbeat();
+        if (switches.is_possible(i)) offer(i, switches.cost(i, least));
+    }
     if (node < 0) return {-std::numeric_limits<double>::infinity()};
-    return {score - least, static_cast<int32_t>(node), 1 - labels[node]};
+    return {switches.score - least, static_cast<int32_t>(node), 1 - switches.labels[node]};
 }
 
 }  // namespace maxmargin

@@ -40,7 +40,7 @@ class GraphCut {
     // The best labels; of all best labellings the one with the fewest ones, up to rounding. Returns its score, summed over the scores as given.
     double solve(std::span<int32_t> labels);
     // After solve(), for nodes with two labels: how much less labellings with the other one at the node score (see MaxFlow).
-    double cost_of_switching(int64_t node, double enough = std::numeric_limits<double>::infinity()) { return flow_.cost_of_switching(node, enough); }
+    double cost_of_switching(int64_t node, double enough, int64_t& work) { return flow_.cost_of_switching(node, enough, work); }
     double cost_of_switching_alone(int64_t node) const { return flow_.cost_of_switching_alone(node); }
 
   private:
@@ -79,6 +79,10 @@ class GraphCutSearch final : public LabellingSearch {
     Rival second_best(const GraphShape& shape, const double* unary, const int32_t* labels) override;
 
   private:
+    // Costs of switching the nodes of the best labelling, by the flow around each as long as that takes less work than a search would, and else
+    // by searches.
+    class Switches;
+
     GraphCut cut_;
     PairScores pairs_;
     std::vector<double> reach_;  // of each node's edges

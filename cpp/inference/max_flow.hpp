@@ -20,7 +20,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -56,9 +55,9 @@ class MaxFlow {
     // The cut's value, summed over the capacities; equal to the flow's but for rounding.
     double cut_value() const;
     // After solve(): by how much the smallest cut with the node on its other side is larger, or `enough` where it is at least that. Leaves the
-    // flow as it is.
-    double cost_of_switching(int64_t node, double enough = std::numeric_limits<double>::infinity());
-    // The same for the cut that differs in this node only.
+    // flow as it is. The arcs looked at are taken from `work`; where that falls below 0 it is given up, and what is returned means nothing.
+    double cost_of_switching(int64_t node, double enough, int64_t& work);
+    // By how much the cut grows where this node alone changes its side.
     double cost_of_switching_alone(int64_t node) const;
 
   private:
@@ -189,9 +188,9 @@ class MaxFlow {
     // In max_flow_switch.cpp:
     void undo_changes();
     template <Side side>
-    double gather(int32_t target, double enough);
+    double gather(int32_t target, double enough, int64_t& work);
     template <Side side>
-    bool pass_from(int32_t target);
+    bool pass_from(int32_t target, int64_t& work);
     template <Side side>
     double move_on(const Passed& from);
     void change_excess(int32_t node, double amount);

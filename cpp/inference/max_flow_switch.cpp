@@ -13,7 +13,7 @@
 
 namespace maxmargin {
 
-double MaxFlow::cost_of_switching(int64_t node, double enough) {
+double MaxFlow::cost_of_switching(int64_t node, double enough, int64_t& work) {
     passed_at_.resize(n_nodes_, 0);
     // Also where a heartbeat throws.
     const struct Restored {
@@ -21,7 +21,7 @@ double MaxFlow::cost_of_switching(int64_t node, double enough) {
         ~Restored() { flow.undo_changes(); }
     } restored{*this};
     const auto target = static_cast<int32_t>(node);
-    return on_source_side(node) ? gather<source_side>(target, enough) : gather<sink_side>(target, enough);
+    return on_source_side(node) ? gather<source_side>(target, enough, work) : gather<sink_side>(target, enough, work);
 }
 
 double MaxFlow::cost_of_switching_alone(int64_t node) const {
@@ -42,9 +42,9 @@ void MaxFlow::undo_changes() {
 }
 
 template <MaxFlow::Side side>
-double MaxFlow::gather(int32_t target, double enough) {
+double MaxFlow::gather(int32_t target, double enough, int64_t& work) {
     double gathered = side == source_side ? nodes_[target].excess : -nodes_[target].excess;
-    while (gathered < enough && pass_from<side>(target)) {
+    while (gathered < enough && pass_from<side>(target, work) && work >= 0) {
         heartbeat();
         for (size_t k = wave_.size(); k-- > 1;) gathered += move_on<side>(wave_[k]);
     }
@@ -53,7 +53,7 @@ double MaxFlow::gather(int32_t target, double enough) {
 
 // Lists nodes of the target's side in the order of their distance to it; whether any of them has something that can move.
 template <MaxFlow::Side side>
-bool MaxFlow::pass_from(int32_t target) {
+bool MaxFlow::pass_from(int32_t target, int64_t& work) {
     const auto carrying = [&](uint32_t a) { return side == source_side ? arcs_[a].sister() : a; };
     double wanted = 0.0, passed = 0.0;
     for (uint32_t a = nodes_[target].first_arc; a < nodes_[target + 1].first_arc; ++a)
@@ -63,6 +63,7 @@ bool MaxFlow::pass_from(int32_t target) {
     for (size_t k = 0; k < wave_.size() && passed < wanted; ++k) {
         const int32_t index = wave_[k].node;
         const uint32_t end = nodes_[index + 1].first_arc;
+        work -= end - nodes_[index].first_arc;
         for (uint32_t a = nodes_[index].first_arc; a < end; ++a) {
             const int32_t other = arcs_[a].head;
             if (on_source_side(other) != (side == source_side) || passed_at_[other] == n_waves_ || !carries_to_child<side>(arcs_[a])) continue;

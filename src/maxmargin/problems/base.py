@@ -82,6 +82,8 @@ class Problem(ABC):
         is known by its scores, and only cuts have products.
     bounds_misses : bool
         Whether searches that may miss the best output say by how much at most.
+    left_open : bool
+        Whether those behind the last primal may have missed some.
     searches_in_python : bool
         Whether searches are a user's: they end when they like, whatever the time or Ctrl-C, and may run in other processes.
     depends_on_all : bool
@@ -90,6 +92,7 @@ class Problem(ABC):
 
     space: _core.PlaneSpace
     bounds_misses = False
+    left_open = False
     searches_in_python = False
     cheap_oracle = False
     can_be_inexact = False
@@ -147,8 +150,8 @@ class Problem(ABC):
     def search_briefly(self) -> None:  # noqa: B027 - few searches can be cut short
         """Let searches that take long end early, until :meth:`search_longer` asks for more."""
 
-    def search_longer(self, gap: float) -> None:  # noqa: B027
-        """Let brief searches take longer where what they leave open counts against this gap."""
+    def search_longer(self, gap: float, C: float, *, squared: bool) -> None:  # noqa: B027
+        """Let brief searches take longer where what they left open of the last primal counts against this gap."""
 
     def search_fully(self) -> bool:
         """Let searches take as long as they may; whether they did not before, and left something open."""
@@ -315,9 +318,8 @@ class Problem(ABC):
         """Report searches that did not close since the last call, for solvers without a primal; none are left open here."""
         return
 
-    def report_brief(self) -> None:
-        """Report what searches that were cut short left open, where training ends with these; none are here."""
-        return
+    def report_left_open(self) -> None:  # noqa: B027 - only where left_open may be True
+        """Report that searches at the point which training ends with left something open."""
 
     def report_inexact(self, example: int) -> None:
         """Note that an oracle answer of this example was proved wrong; warn the first time."""

@@ -50,9 +50,12 @@ class GraphProblem(LinearProblem):
         self.bounds_misses = inference != "expansion"
         self._searches_before: dict[str, int] = {}
         self._max_passes = self._passes = max_passes
-        # What the searches behind the last primal left open of it.
-        self._left_open = 0.0
-        self._open_example: int | None = None  # a graph in which a brief search did not close
+        # Whether open searches are judged at the end of training, by those of its best point.
+        self._is_patient = False
+        # What the searches behind the last primal found and missed, w where slacks() has counted that already, and an open graph.
+        self._found = self._missed = np.zeros(1)
+        self._counted_at: FloatArray | None = None
+        self._open_example = 0
 
     @property
     def searches(self) -> dict[str, int]:
@@ -62,39 +65,37 @@ class GraphProblem(LinearProblem):
 
     def bounded_primal(self, primal: float, weights: DenseWeights, C: float, *, squared: bool) -> float:
         """Return the primal with what searches since the last call left open, without a pass of its own where that is known."""
-        is_known = self._searched_at is not None and np.array_equal(self._searched_at, weights.exact)
-        self._left_open = 0.0
-        if not self.can_be_inexact or self._graph.take_open() == 0:
+        if not self.can_be_inexact:
             return primal
+        if self._graph.take_open() == 0:
+            # None was open, or a call of slacks() before this one has counted what was.
+            if self._counted_at is None or not np.array_equal(self._counted_at, weights.exact):
+                self.left_open = False
+            return primal
+        is_known = self._searched_at is not None and np.array_equal(self._searched_at, weights.exact)
         if squared or not is_known:
-            bounded = self.primal(weights, C, squared=squared)
-        else:
-            # H ≤ value + shortfall, and the primal has Σ s max(0, value).
-            missed = self._shortfalls(np.zeros(self.n_examples))
-            bounded = primal + C * float(missed.sum() if self.sample_weight is None else self.sample_weight @ missed)
-        self._left_open = max(bounded - primal, 0.0)
-        return bounded
+            return self.primal(weights, C, squared=squared)
+        # H ≤ value + shortfall, and the primal has Σ s max(0, value).
+        missed = self._count_missed(np.zeros(self.n_examples))
+        return primal + C * self._weighted(missed)
 
     def search_briefly(self) -> None:
-        """Let TRW-S make few passes; see :meth:`search_longer`."""
+        """Let TRW-S make few passes; see :meth:`search_longer`. What is open is judged when training ends."""
         if self.can_be_inexact and self.bounds_misses:
+            self._is_patient = True
             self._limit_passes(_FIRST_PASSES)
 
-    def search_longer(self, gap: float) -> None:
+    def search_longer(self, gap: float, C: float, *, squared: bool) -> None:
         """Let TRW-S make more passes where what it left open of the last primal is no small share of this gap."""
-        if self.is_brief and self._left_open > _OPEN_SHARE * gap:
-            self._limit_passes(int(_MORE_PASSES * self._passes))
+        cost = self._missed * (2.0 * self._found + self._missed) if squared else self._missed
+        if self.left_open and C * self._weighted(cost) > _OPEN_SHARE * gap:
+            self._limit_passes(max(self._passes + 1, int(_MORE_PASSES * self._passes)))
 
     def search_fully(self) -> bool:
         """Let TRW-S make as many passes as were asked for; whether it made fewer before, and that left something open."""
-        was_open = self.is_brief and self._open_example is not None
+        was_brief = self._passes < self._max_passes
         self._limit_passes(self._max_passes)
-        return was_open
-
-    @property
-    def is_brief(self) -> bool:
-        """Whether searches are cut short by more than was asked for."""
-        return self._passes < self._max_passes
+        return was_brief and self.left_open
 
     def _limit_passes(self, most: int) -> None:
         self._passes = min(most, self._max_passes)
@@ -134,41 +135,46 @@ class GraphProblem(LinearProblem):
         values = super().slacks(weights, ids)
         if not self.can_be_inexact:
             return values
-        counted = values + self._shortfalls(values, ids)
+        counted = values + self._count_missed(values, ids)
+        self._counted_at = weights.exact.copy()
         self._graph.take_open()
         return np.asarray(counted)
 
-    def _shortfalls(self, values: FloatArray, ids: IntArray | None = None) -> FloatArray:
-        """Return how much the last searches may have missed, and report it where that is not small against values."""
+    def _count_missed(self, values: FloatArray, ids: IntArray | None = None) -> FloatArray:
+        """Return how much the last searches may have missed, and note it where that is not small against values."""
         shortfalls = self._graph.shortfalls()
         if ids is not None:
             shortfalls = np.where(np.isin(self.all_ids, ids), shortfalls, 0.0)
         is_open = ~(shortfalls <= _CLOSED * (1.0 + np.abs(values)))
-        if np.any(is_open):
+        self.left_open = bool(np.any(is_open))
+        if self.left_open:
             self.report_inexact(int(np.argmax(is_open)))
-        return np.nan_to_num(shortfalls)
+        self._found, self._missed = values, np.nan_to_num(shortfalls)
+        return self._missed
+
+    def _weighted(self, of_examples: FloatArray) -> float:
+        return float(of_examples.sum() if self.sample_weight is None else self.sample_weight @ of_examples)
 
     def report_open(self) -> None:
         """Report searches that did not close since the last call."""
         if self.can_be_inexact and self._graph.take_open():
             self.report_inexact(int(np.argmax(~(self._graph.shortfalls() <= 0.0))))
 
-    def report_brief(self) -> None:
-        """Report what brief searches left open, where training ends with these."""
-        example = self._open_example
-        if self.search_fully() and example is not None:
-            self.report_inexact(example)
+    def report_left_open(self) -> None:
+        """Report that the point which training ends with was searched, and left open."""
+        self._is_patient = False
+        self.report_inexact(self._open_example)
 
     def begin_anew(self) -> None:
         """Count for another run, whose searches tell by themselves whether they closed."""
         super().begin_anew()
-        self.is_exact, self._open_example = True, None
+        self.is_exact = True
         self._searches_before = self._graph.searches_by_method()
 
     def report_inexact(self, example: int) -> None:
-        """Note that a search of this graph is not known to be exact; warn the first time. Brief ones are yet to be judged."""
-        if self.is_brief:
-            self._open_example = example
+        """Note that a search of this graph is not known to be exact; warn the first time, or when training ends."""
+        self._open_example = example
+        if self._is_patient:
             return
         if self.is_exact:
             known = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -55,15 +56,16 @@ class _Best:
     has_primal: bool = True
     interval: tuple[float, float] | None = None
     is_taken: bool = False  # whether the solver named its point, whose primal may not be known
+    is_open: bool = False  # whether searches at this point may have missed something, which the primal counts
 
     @property
     def gap(self) -> float:
         return self.primal - self.dual
 
-    def update(self, iterate: Iterate) -> None:
+    def update(self, iterate: Iterate, problem: Problem) -> None:
         if iterate.primal is not None and iterate.weights is not None and iterate.primal < self.primal:
             self.weights.assign(iterate.weights)
-            self.primal, self.is_precise = iterate.primal, iterate.is_precise
+            self.primal, self.is_precise, self.is_open = iterate.primal, iterate.is_precise, problem.left_open
         self.raise_dual(iterate.dual)
 
     def raise_dual(self, dual: float | None) -> None:
@@ -94,7 +96,7 @@ class _Best:
         if iterate.primal is None and iterate.weights is not None:
             iterate.primal = task.problem.primal(iterate.weights, task.C, squared=task.loss == "squared_hinge")
             iterate.is_precise = True
-            self.update(iterate)
+            self.update(iterate, task.problem)
 
     def shorten(self, last: DenseWeights | None, task: Task, most_tries: int) -> None:
         """Where w = 0 is no worse than what was found, take a multiple of the last point that is better than both, else w = 0.
@@ -109,13 +111,14 @@ class _Best:
         least = min(self.primal, problem.primal(point, task.C, squared=squared))
         if self.primal > least or self.weights.norm2() == 0.0:
             self.weights, self.primal, self.is_precise = problem.zero_weights(), least, True
+            self.is_open = problem.left_open
             point.assign(longest)
             for _ in range(min(_MOST_SHORTENED, most_tries)):
                 point.scale(_SHORTER)
                 primal = problem.primal(point, task.C, squared=squared)
                 if primal < self.primal:
                     self.weights.assign(point)
-                    self.primal = primal
+                    self.primal, self.is_open = primal, problem.left_open
                 elif self.primal < least or task.is_over:
                     break
 
@@ -132,12 +135,14 @@ class _Best:
         """Replace a primal whose planes were found in float32 by the exact one."""
         if self.has_primal and (not self.is_precise or self.primal == np.inf):
             self.primal = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
+            self.is_open = task.problem.left_open
         self.is_precise = True
 
     def close(self, task: Task) -> None:
-        """Evaluate the primal anew with searches that are no longer brief, which may leave less open, or nothing."""
-        found = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
-        self.primal = min(self.primal, found)
+        """Search the best point in full where brief searches left something open there: that may leave less, or nothing."""
+        task.problem.search_fully()
+        primal = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
+        self.primal, self.is_open = min(self.primal, primal), task.problem.left_open
 
     def record(self, iterate: Iterate, number: int, seconds: float, problem: Problem) -> Record:
         searches = problem.searches
@@ -244,10 +249,18 @@ class _Run:
                 self.best.look_at(iterate, self.task)
                 self.best.shorten(iterate.weights, self.task, len(self.history))
             self.best.settle(self.solver.primal_estimate(self.task), self.task)
+            self._close()
             if self._is_refuted():
                 self.best.primal = np.inf
                 return "the searches are proved to fail at the point that is returned"
         return ending
+
+    def _close(self) -> None:
+        """Look for what is left open at the best point, if there is time for it."""
+        if self.best.is_open and self.task.problem.is_exact and not self.task.is_over:
+            # What ended training ended it, though this should take too long.
+            with contextlib.suppress(_core.OutOfTime):
+                self.best.close(self.task)
 
     def _is_refuted(self) -> bool:
         """Return whether the best point is one at which the searches are proved to have failed."""
@@ -272,12 +285,12 @@ class _Run:
             iterate.primal = problem.bounded_primal(
                 iterate.primal, iterate.weights, task.C, squared=task.loss == "squared_hinge"
             )
-        self.best.update(iterate)
+        self.best.update(iterate, problem)
         if self._is_refuted():
             # Where searches fail most, primals look best: another point is to be found.
             self.best.primal = self._stall.gap = np.inf
         if iterate.primal is not None and self.best.dual > -np.inf:
-            problem.search_longer(self.best.gap)
+            problem.search_longer(self.best.gap, task.C, squared=task.loss == "squared_hinge")
         self._stall.look_at(self.best, iterate)
         seconds = time.perf_counter() - self._start
         self.history.append(self.best.record(iterate, len(self.history) + 1, seconds, problem))
@@ -292,8 +305,6 @@ class _Run:
         if best.is_within(_PRECISE_BELOW):
             self.solver.demand_precision()
         if best.meets_rule(iterate, self.solver, self.task):
-            if problem.search_fully():
-                best.close(self.task)
             if self.solver.has_dual:
                 best.verify(self.task)
             if best.meets_rule(iterate, self.solver, self.task):
@@ -303,7 +314,7 @@ class _Run:
             self._stall = _Stall()
         if self._stall.is_long and best.is_within(_ROUNDED_GAP):
             return _AS_CLOSE_AS_POSSIBLE
-        if self._stall.is_long and not problem.is_exact:
+        if self._stall.is_long and (problem.left_open or not problem.is_exact):
             return "the gap no longer closes, for what searches leave open"
         if self.max_iter is not None and len(self.history) >= self.max_iter:
             return f"max_iter={self.max_iter} was reached"
@@ -343,7 +354,8 @@ class _Run:
 
     def certify(self, ending: str) -> Certificate:
         """Return the certificate of the best point, which the last record repeats; warn where training did not converge."""
-        self.task.problem.report_brief()
+        if self.best.is_open:
+            self.task.problem.report_left_open()
         certificate = self.best.certificate(self.task.problem, ending)
         if self.history:
             for name in ("primal", "dual", "gap", "relative_gap", "oracle_calls"):
