@@ -218,7 +218,7 @@ def test_bounds_of_open_searches_take_no_pass_of_their_own(options):
     # Random outputs are not searched for.
     n_searched = 1 if options.get("extra_cuts") == "random" else options.get("cuts_per_iteration", 1)
     searches = len(model.graphs) * n_searched
-    # The last record has those of the certificate, too.
+    # The last record counts those that were made to close what was open at the best point, too.
     calls = np.diff([record["oracle_calls"] for record in solution.history[:-1]])
     # Cuts of cached planes take none.
     assert set(calls.tolist()) <= ({searches, 0} if options["cache_size"] else {searches})

@@ -145,7 +145,6 @@ class _Best:
         self.primal, self.is_open = min(self.primal, primal), task.problem.left_open
 
     def record(self, iterate: Iterate, number: int, seconds: float, problem: Problem) -> Record:
-        searches = problem.searches
         primal = self.primal if np.isfinite(self.primal) else None
         dual = None if iterate.dual is None else self.dual
         gap = None if primal is None or dual is None else self.gap
@@ -156,8 +155,7 @@ class _Best:
             "dual": dual,
             "gap": gap,
             "relative_gap": _relative(gap, primal),
-            "oracle_calls": problem.oracle_calls,
-            **({"searches": searches} if searches else {}),
+            **_counts(problem),
             **iterate.details,
         }
 
@@ -261,6 +259,9 @@ class _Run:
             # What ended training ended it, though this should take too long.
             with contextlib.suppress(_core.OutOfTime):
                 self.best.close(self.task)
+            if self.history:
+                # These searches are part of training, which its last step counts.
+                self.history[-1].update(_counts(self.task.problem))
 
     def _is_refuted(self) -> bool:
         """Return whether the best point is one at which the searches are proved to have failed."""
@@ -358,10 +359,8 @@ class _Run:
             self.task.problem.report_left_open()
         certificate = self.best.certificate(self.task.problem, ending)
         if self.history:
-            for name in ("primal", "dual", "gap", "relative_gap", "oracle_calls"):
+            for name in ("primal", "dual", "gap", "relative_gap"):
                 self.history[-1][name] = getattr(certificate, name)
-            if "searches" in self.history[-1]:
-                self.history[-1]["searches"] = self.task.problem.searches
         _check_bounds(certificate, self.task.problem)
         if certificate.primal == 0.0 and self.task.problem.can_be_inexact and not self.task.problem.bounds_misses:
             warn_caller(
@@ -420,6 +419,12 @@ def run(
     certificate = current.certify(ending)
     weights, kept = current.best.weights, solver.planes() if keep_planes else None
     return Solution(weights.vector, certificate, current.history, solver.name, kept, task.problem.expansion(weights))
+
+
+def _counts(problem: Problem) -> Record:
+    """Return how many searches were made so far, for a record of the history."""
+    searches = problem.searches
+    return {"oracle_calls": problem.oracle_calls, **({"searches": searches} if searches else {})}
 
 
 def _relative(gap: float | None, primal: float | None) -> float | None:
