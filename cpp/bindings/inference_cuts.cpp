@@ -13,6 +13,7 @@
 #include "bindings/bindings.hpp"
 #include "bindings/checks.hpp"
 #include "inference/expansion.hpp"
+#include "inference/fusion.hpp"
 #include "inference/graph_cut.hpp"
 #include "inference/max_flow.hpp"
 
@@ -234,6 +235,23 @@ nb::tuple expand_labels(Array1<int64_t> label_offsets, Array1<int32_t> first, Ar
     return nb::make_tuple(to_numpy(std::move(labels)), expanded.score, expanded.n_moves, expanded.n_rounds);
 }
 
+nb::ndarray<nb::numpy, int32_t> mix_labels(Array1<int64_t> label_offsets, Array1<int32_t> first, Array1<int32_t> second, Array1<double> unary, Array1<double> values,
+                      std::optional<Array1<int64_t>> offsets, Array1<int32_t> kept, Array1<int32_t> offered) {
+    std::vector<int32_t> mixed;
+    interruptible([&] {
+        const GraphShape shape = checked_shape(label_offsets, first, second);
+        require_unary(shape, unary);
+        const PairScores pairs = checked_pairs(shape, values, offsets);
+        for (const auto& [name, labels] : {std::pair{"kept", &kept}, std::pair{"offered", &offered}}) {
+            require_length(name, labels->shape(0), shape.n_nodes);
+            for (int64_t i = 0; i < shape.n_nodes; ++i) require_between(name, labels->data()[i], 0, shape.n_labels(i) - 1);
+        }
+        mixed.resize(shape.n_nodes);
+        Fusion(shape).mix(as_span(unary), pairs, as_span(kept), as_span(offered), mixed);
+    });
+    return to_numpy(std::move(mixed));
+}
+
 }  // namespace
 
 void bind_inference_cuts(nb::module_& m) {
@@ -244,4 +262,9 @@ void bind_inference_cuts(nb::module_& m) {
           R"(Return a good labelling by alpha-expansion, its score, the number of moves taken and of rounds.
 
 Starts at the labels given, or at each node's best; ends when a whole round of moves changes nothing.)");
+    m.def("mix_labels", &mix_labels, arg("label_offsets").noconvert(), arg("first").noconvert(), arg("second").noconvert(), arg("unary").noconvert(),
+          arg("values").noconvert(), arg("offsets").none().noconvert(), arg("kept").noconvert(), arg("offered").noconvert(),
+          R"(Return a good mix of two labellings: at each node the label kept or the one offered.
+
+The best one where no edge scores more with one label kept and one taken; never worse than the labels kept.)");
 }

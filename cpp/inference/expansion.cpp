@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "inference/graph_cut.hpp"
+#include "inference/fusion.hpp"
 #include "threads/parallel.hpp"
 
 namespace maxmargin {
@@ -15,11 +16,6 @@ namespace maxmargin {
 namespace {
 
 constexpr double tolerance = 1e-10;  // relative to a table's largest entry: what falls short by rounding does not
-
-double pair_score(const GraphShape& shape, const PairScores& pairs, int64_t e, int32_t y, int32_t z) {
-    if (pairs.is_potts()) return y == z ? pairs.values[e] : 0.0;
-    return pairs.values[pairs.offsets[e] + static_cast<int64_t>(y) * shape.n_labels(shape.second[e]) + z];
-}
 
 void check_table(const double* table, int64_t n_labels, int64_t e) {
     double size = 0.0;
@@ -37,53 +33,6 @@ void check_table(const double* table, int64_t n_labels, int64_t e) {
                 }
     }
 }
-
-// One move's problem: label 0 of a node keeps what it has, label 1 takes α.
-class Moves {
-  public:
-    explicit Moves(const GraphShape& shape)
-        : shape_(shape),
-          offsets_(two_labels(shape.n_nodes)),
-          unary_(2 * shape.n_nodes),
-          tables_(4 * shape.n_edges),
-          table_offsets_(shape.n_edges),
-          cut_({shape.n_nodes, offsets_.data(), shape.n_edges, shape.first, shape.second}) {
-        for (int64_t e = 0; e < shape.n_edges; ++e) table_offsets_[e] = 4 * e;
-    }
-
-    void best(std::span<const double> unary, const PairScores& pairs, int32_t alpha, std::span<const int32_t> labels, std::span<int32_t> moved) {
-        for (int64_t i = 0; i < shape_.n_nodes; ++i) {
-            unary_[2 * i] = unary[shape_.label_offsets[i] + labels[i]];
-            unary_[2 * i + 1] = unary[shape_.label_offsets[i] + alpha];
-        }
-        for (int64_t e = 0; e < shape_.n_edges; ++e) {
-            const int32_t y = labels[shape_.first[e]], z = labels[shape_.second[e]];
-            tables_[4 * e] = pair_score(shape_, pairs, e, y, z);
-            tables_[4 * e + 1] = pair_score(shape_, pairs, e, y, alpha);
-            tables_[4 * e + 2] = pair_score(shape_, pairs, e, alpha, z);
-            tables_[4 * e + 3] = pair_score(shape_, pairs, e, alpha, alpha);
-        }
-        // The flow of another label's move is of no use to this one.
-        cut_.forget_flow();
-        cut_.set_unary_scores(unary_);
-        cut_.set_pair_scores({tables_.data(), table_offsets_.data()});
-        cut_.solve(moved);
-        for (int64_t i = 0; i < shape_.n_nodes; ++i) moved[i] = moved[i] ? alpha : labels[i];
-    }
-
-  private:
-    static std::vector<int64_t> two_labels(int64_t n_nodes) {
-        std::vector<int64_t> offsets(n_nodes + 1);
-        for (int64_t i = 0; i <= n_nodes; ++i) offsets[i] = 2 * i;
-        return offsets;
-    }
-
-    const GraphShape& shape_;
-    std::vector<int64_t> offsets_;
-    std::vector<double> unary_, tables_;
-    std::vector<int64_t> table_offsets_;
-    GraphCut cut_;
-};
 
 }  // namespace
 
@@ -115,18 +64,33 @@ std::vector<int32_t> best_unary_labels(const GraphShape& shape, std::span<const 
     return labels;
 }
 
-Expanded expand(const GraphShape& shape, std::span<const double> unary, const PairScores& pairs, int64_t max_rounds, std::span<int32_t> labels) {
+namespace {
+
+// The label, where a node has it and may take it; else what the node has.
+void offer(const GraphShape& shape, std::span<const double> unary, int32_t alpha, std::span<const int32_t> labels, std::vector<int32_t>& offered) {
+    constexpr double forbidden = -std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < shape.n_nodes; ++i) {
+        const bool has_label = alpha < shape.n_labels(i) && unary[shape.label_offsets[i] + alpha] > forbidden;
+        offered[i] = has_label ? alpha : labels[i];
+    }
+}
+
+}  // namespace
+
+Expanded expand(Fusion& fusion, const GraphShape& shape, std::span<const double> unary, const PairScores& pairs, int64_t max_rounds,
+                const std::function<bool()>& is_over, std::span<int32_t> labels) {
     Expanded result;
     result.score = total_score(shape, unary.data(), pairs, labels.data());
-    if (shape.n_nodes == 0) return result;
-    Moves moves(shape);
-    std::vector<int32_t> moved(shape.n_nodes);
-    const int32_t n_labels = shape.n_labels(0);
+    std::vector<int32_t> offered(shape.n_nodes), moved(shape.n_nodes);
+    int32_t n_labels = 0;
+    for (int64_t i = 0; i < shape.n_nodes; ++i) n_labels = std::max(n_labels, shape.n_labels(i));
     // A label whose move was refused is offered again only after another one was taken.
     int32_t refused = 0;
     for (; refused < n_labels && result.n_rounds < max_rounds; ++result.n_rounds)
         for (int32_t alpha = 0; alpha < n_labels && refused < n_labels; ++alpha) {
-            moves.best(unary, pairs, alpha, labels, moved);
+            if (is_over()) return result;
+            offer(shape, unary, alpha, labels, offered);
+            fusion.mix(unary, pairs, labels, offered, moved);
             const double score = total_score(shape, unary.data(), pairs, moved.data());
             ++refused;
             if (!(score > result.score)) continue;
@@ -136,6 +100,11 @@ Expanded expand(const GraphShape& shape, std::span<const double> unary, const Pa
             refused = 1;  // the same label again would change nothing
         }
     return result;
+}
+
+Expanded expand(const GraphShape& shape, std::span<const double> unary, const PairScores& pairs, int64_t max_rounds, std::span<int32_t> labels) {
+    Fusion fusion(shape);
+    return expand(fusion, shape, unary, pairs, max_rounds, [] { return false; }, labels);
 }
 
 }  // namespace maxmargin

@@ -9,20 +9,22 @@ namespace maxmargin {
 
 namespace {
 
-Toward toward(const PairLinks& links, int64_t link, int32_t node) { return links.second(link) == node ? Toward::second : Toward::first; }
-
 int64_t cost(const LinkScores& link) { return link.table ? static_cast<int64_t>(link.n_first) * link.n_second : link.n_first + link.n_second; }
 
 }  // namespace
 
-Leaves::Leaves(const GraphShape& shape, const PairLinks& links) {
+Leaves::Leaves(const GraphShape& shape, const PairLinks& links) : Leaves(shape, links, std::vector<char>(shape.n_nodes, 1)) {}
+
+Leaves::Leaves(const GraphShape& shape, const PairLinks& links, const std::vector<char>& is_member) {
     const auto& begin = links.incident_begin();
     std::vector<int64_t> degree(shape.n_nodes);
     std::vector<char> is_taken(shape.n_nodes, 0);
     std::vector<int32_t> waiting;
-    for (int64_t i = 0; i < shape.n_nodes; ++i) {
-        degree[i] = begin[i + 1] - begin[i];
-        if (degree[i] <= 1) waiting.push_back(static_cast<int32_t>(i));
+    for (int32_t i = 0; i < shape.n_nodes; ++i) {
+        is_taken[i] = !is_member[i];
+        if (is_taken[i]) continue;
+        for (int64_t k = begin[i]; k < begin[i + 1]; ++k) degree[i] += is_member[links.other(links.incident()[k], i)] != 0;
+        if (degree[i] <= 1) waiting.push_back(i);
         most_labels_ = std::max(most_labels_, shape.n_labels(i));
     }
     for (size_t next = 0; next < waiting.size(); ++next) {
@@ -70,6 +72,15 @@ void Leaves::extend(const GraphShape& shape, const PairLinks& links, const doubl
         if (leaf->neighbour >= 0) add_given(links.scores(leaf->link), toward(links, leaf->link, leaf->node), labels[leaf->neighbour], given.data());
         labels[leaf->node] = best_label(given.data(), n);
     }
+}
+
+double Leaves::score(const GraphShape& shape, const PairLinks& links, const double* scores, const int32_t* labels) const {
+    double sum = 0.0;
+    for (const Leaf& leaf : leaves_) {
+        sum += scores[shape.label_offsets[leaf.node] + labels[leaf.node]];
+        if (leaf.neighbour >= 0) sum += pair_score(links.scores(leaf.link), labels[links.first(leaf.link)], labels[links.second(leaf.link)]);
+    }
+    return sum;
 }
 
 void Leaves::max_marginals(const GraphShape& shape, const PairLinks& links, const double* scores, const double* messages, double* out) const {

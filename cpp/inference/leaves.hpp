@@ -16,6 +16,8 @@ namespace maxmargin {
 class Leaves {
    public:
     Leaves(const GraphShape& shape, const PairLinks& links);
+    // Of the graph that some nodes and the links between them make; is_member has a number for every node, and 0 for those left out.
+    Leaves(const GraphShape& shape, const PairLinks& links, const std::vector<char>& is_member);
 
     // Nodes of no tree, ascending.
     const std::vector<int32_t>& core() const { return core_; }
@@ -28,19 +30,25 @@ class Leaves {
     // Labels the leaves after eliminate(), once the core has its labels. Of equally good labels the first is taken.
     void extend(const GraphShape& shape, const PairLinks& links, const double* scores, int32_t* labels) const;
 
+    // What labels score in the trees, by scores as they are before eliminate().
+    double score(const GraphShape& shape, const PairLinks& links, const double* scores, const int32_t* labels) const;
+
     // max_marginals(i, a) is the best score of all labellings with y_i = a. For forests, after eliminate() with messages; the
     // scores are those it has left.
     void max_marginals(const GraphShape& shape, const PairLinks& links, const double* scores, const double* messages, double* out) const;
     int64_t message_size() const { return message_size_; }
 
-   private:
     struct Leaf {
         int32_t node;
         int32_t neighbour;  // −1: the last of its tree
         int64_t link;
         int64_t message_begin;
     };
-    std::vector<Leaf> leaves_;  // as they are taken
+    // As they are taken.
+    const std::vector<Leaf>& leaves() const { return leaves_; }
+
+   private:
+    std::vector<Leaf> leaves_;
     std::vector<int32_t> core_;
     int64_t message_size_ = 0;
     int most_labels_ = 0;

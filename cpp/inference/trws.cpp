@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "inference/expansion.hpp"
 #include "inference/messages.hpp"
 #include "inference/pace.hpp"
 
@@ -15,6 +16,8 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 // Single iterations may lower the bound by next to nothing while messages cross the graph.
 constexpr size_t stall_iterations = 10;
+// Moves over forests take about as long as an iteration does, a round of expansion moves five to ten times that: there is one for every so many iterations.
+constexpr size_t first_moves = 10, iterations_per_round = 20;
 // What sums of many scores lose, as a share of them.
 constexpr double rounding = 1e-13;
 
@@ -90,18 +93,43 @@ void TreeReweighted::prepare() {
     core_score_ = -infinity;
     // What was best before is a labelling still.
     score_ = labels_.empty() ? -infinity : total_score(shape_, unary_.data(), pairs_, labels_.data());
+    labels_have_moved_ = false;
     is_prepared_ = true;
 }
 
-// Takes over the labels of the core, if they are better than those kept.
-void TreeReweighted::improve_labels() {
+// The labels that the last forward pass chose, and those of the leaves given them.
+std::vector<int32_t> TreeReweighted::rounded() const {
     std::vector<int32_t> labels(shape_.n_nodes);
     for (int64_t p = 0; p < graph_.n_nodes(); ++p) labels[graph_.nodes[p]] = core_labels_[p];
     leaves_.extend(shape_, links_, reduced_.data(), labels.data());
+    return labels;
+}
+
+void TreeReweighted::take_if_better(std::vector<int32_t> labels) {
     const double score = total_score(shape_, unary_.data(), pairs_, labels.data());
     if (!labels_.empty() && score <= score_) return;
     score_ = score;
     labels_ = std::move(labels);
+    labels_have_moved_ = false;
+}
+
+// From the best labels so far and from the last ones: either may have the better neighbours.
+void TreeReweighted::move_labels(size_t most_rounds, const std::function<bool()>& is_over) {
+    std::vector<int32_t> last = rounded();
+    if (!labels_have_moved_) move_from(labels_, most_rounds, is_over);
+    if (last != labels_) move_from(std::move(last), most_rounds, is_over);
+    labels_have_moved_ = true;
+}
+
+void TreeReweighted::move_from(std::vector<int32_t> labels, size_t most_rounds, const std::function<bool()>& is_over) {
+    if (!moves_) moves_ = std::make_unique<ForestMoves>(shape_, links_);
+    moves_->improve(shape_, links_, unary_.data(), is_over, labels);
+    if (most_rounds > 0) {
+        if (!fusion_) fusion_ = std::make_unique<Fusion>(shape_);
+        const Expanded expanded = expand(*fusion_, shape_, unary_, pairs_, static_cast<int64_t>(most_rounds), is_over, labels);
+        if (expanded.n_moves > 0) moves_->improve(shape_, links_, unary_.data(), is_over, labels);
+    }
+    take_if_better(std::move(labels));
 }
 
 // Measured against the scores of the core: those of trees, which are exact, may be larger by any factor.
@@ -114,15 +142,18 @@ bool TreeReweighted::is_closed(const TreeReweightedOptions& options) const {
 TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
+    const auto is_over = [&] { return std::chrono::duration<double>(Clock::now() - start).count() >= options.max_seconds; };
+    size_t next_moves = first_moves;
+    bool has_moved = false;
     TreeReweightedResult result;
     result.stop = TreeReweightedStop::max_iter;
     try {
         if (!is_prepared_) prepare();
-        while (static_cast<int64_t>(result.bounds.size()) < std::max<int64_t>(options.max_iter, 1)) {
+        while (result.stop == TreeReweightedStop::max_iter && static_cast<int64_t>(result.bounds.size()) < std::max<int64_t>(options.max_iter, 1)) {
             const double core_score = passes_->forward(core_labels_.data());
             if (core_score > core_score_ || labels_.empty()) {
                 core_score_ = core_score;
-                improve_labels();
+                take_if_better(rounded());
             }
             // The score itself is a bound of the bound: rounding may take the sum of many messages below it.
             bound_ = std::max(std::min(bound_, passes_->backward() + best_of_trees_), score_);
@@ -130,20 +161,26 @@ TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
             heartbeat();
 
             const size_t n = result.bounds.size();
+            has_moved = n == next_moves && !is_closed(options);
+            if (has_moved) {
+                move_labels(n / iterations_per_round, is_over);
+                next_moves *= 2;
+            }
             if (is_closed(options)) result.stop = TreeReweightedStop::closed;
             else if (n > stall_iterations && result.bounds[n - 1 - stall_iterations] - bound_ < options.stall * (bound_ - score_))
                 result.stop = TreeReweightedStop::stalled;
-            else if (std::chrono::duration<double>(Clock::now() - start).count() >= options.max_seconds)
-                result.stop = TreeReweightedStop::max_seconds;
-            else continue;
-            break;
+            else if (is_over()) result.stop = TreeReweightedStop::max_seconds;
+        }
+        if (result.stop != TreeReweightedStop::closed && !has_moved) {
+            move_labels(result.bounds.size() / iterations_per_round, is_over);
+            if (is_closed(options)) result.stop = TreeReweightedStop::closed;
         }
     } catch (...) {
         reset_messages();
         throw;
     }
     result.score = score_;
-    result.bound = bound_;
+    result.bounds.back() = result.bound = bound_ = std::max(bound_, score_);
     return result;
 }
 

@@ -6,7 +6,8 @@
 // meets the score of a labelling found on the way, that labelling is best.
 //
 // Before the passes, parallel edges are added up (links.hpp) and leaves are eliminated (leaves.hpp): forests are solved by that
-// alone. Nodes are visited in the order they have, or in the one given: on proteins, random orders and orders by breadth, degree
+// alone. Labellings are made better by moves over forests (forest_moves.hpp) after 10 iterations, 20, 40 and so on and at the end, from
+// the second time on by expansion moves too. Nodes are visited in the order they have, or in the one given: on proteins, random orders and orders by breadth, degree
 // or labels reached the same bound in about as many iterations. Messages stay from one run to the next: after small changes of the scores few iterations are needed.
 #pragma once
 
@@ -15,6 +16,8 @@
 #include <memory>
 #include <vector>
 
+#include "inference/forest_moves.hpp"
+#include "inference/fusion.hpp"
 #include "inference/leaves.hpp"
 #include "inference/links.hpp"
 #include "inference/message_passes.hpp"
@@ -66,7 +69,10 @@ class TreeReweighted {
    private:
     void prepare();
     void soften_forbidden();
-    void improve_labels();
+    std::vector<int32_t> rounded() const;
+    void take_if_better(std::vector<int32_t> labels);
+    void move_labels(size_t most_rounds, const std::function<bool()>& is_over);
+    void move_from(std::vector<int32_t> labels, size_t most_rounds, const std::function<bool()>& is_over);
     bool is_closed(const TreeReweightedOptions& options) const;
 
     std::vector<int64_t> label_offsets_;
@@ -76,6 +82,8 @@ class TreeReweighted {
     Leaves leaves_;
     OrderedGraph graph_;  // the core
     std::unique_ptr<MessagePasses> passes_;
+    std::unique_ptr<ForestMoves> moves_;  // made when first needed, as is
+    std::unique_ptr<Fusion> fusion_;
 
     PairScores pairs_;
     std::vector<int64_t> pair_offsets_;
@@ -84,6 +92,7 @@ class TreeReweighted {
     bool is_prepared_ = false;
 
     std::vector<int32_t> core_labels_, labels_;
+    bool labels_have_moved_ = false;  // the labels are as good as moves can make them
     double score_ = 0.0, core_score_ = 0.0, bound_ = 0.0, best_of_trees_ = 0.0;
 };
 

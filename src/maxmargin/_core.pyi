@@ -710,3 +710,10 @@ def expand(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), or
 
     Starts at the labels given, or at each node's best; ends when a whole round of moves changes nothing.
     """
+
+def mix_labels(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, kept: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], offered: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> NDArray[numpy.int32]:
+    """
+    Return a good mix of two labellings: at each node the label kept or the one offered.
+
+    The best one where no edge scores more with one label kept and one taken; never worse than the labels kept.
+    """
