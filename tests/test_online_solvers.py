@@ -54,7 +54,7 @@ def test_a_solver_without_an_objective_says_so(solver):
     assert certificate.primal is certificate.dual is certificate.gap is certificate.relative_gap is None
     assert certificate.converged
     assert certificate.exact
-    assert str(certificate) == ("no objective, no dual, 480 oracle calls, exact, converged: the stopping rule was met")
+    assert str(certificate) == ("no objective, no dual, 480 oracle calls, exact, converged: all 4 epochs were made")
     assert certificate.oracle_calls == 4 * 120
     for record in solution.history:
         assert record["primal"] is record["dual"] is record["gap"] is None
@@ -78,6 +78,7 @@ def test_an_epoch_without_a_mistake_ends_training(solver):
     assert updates[-1] == 0
     assert all(updates[:-1])
     assert solution.certificate.converged
+    assert solution.certificate.message == f"epoch {len(updates)} changed nothing"
 
 
 @pytest.mark.parametrize("solver", ONLINE)
@@ -89,6 +90,7 @@ def test_min_progress_ends_training_where_an_epoch_gained_too_little(solver):
     assert 1 < len(losses) < 25
     assert all(gain > 0.05 for gain in gained[:-1])
     assert gained[-1] <= 0.05
+    assert solution.certificate.message == f"epoch {len(losses)} made less progress than min_progress asks for"
 
 
 @pytest.mark.parametrize("solver", ONLINE)

@@ -65,6 +65,15 @@ class OnlineState:
     eta0: float | None = None
 
 
+def _ending(epoch: int, epochs: int, updates: int, *, is_stuck: bool) -> str:
+    """Return what ends training after an epoch; nothing where it goes on."""
+    if updates == 0:
+        return f"epoch {epoch} changed nothing"
+    if is_stuck:
+        return f"epoch {epoch} made less progress than min_progress asks for"
+    return ("the epoch was made" if epochs == 1 else f"all {epochs} epochs were made") if epoch == epochs else ""
+
+
 class OnlineSolver(Solver):
     """A solver whose iterations are passes over single examples."""
 
@@ -85,8 +94,11 @@ class OnlineSolver(Solver):
             updates, loss = self._visit_all(task, task.rng.permutation(ids))
             share = self.option["min_progress"]
             is_stuck = share is not None and loss >= (1.0 - share) * before
-            is_last = epoch == self.option["epochs"] or updates == 0 or is_stuck
-            yield Iterate(is_last=is_last and not task.is_over, details={"updates": updates, "loss": loss / len(ids)})
+            step = Iterate(details={"updates": updates, "loss": loss / len(ids)})
+            if not task.is_over:
+                step.rule = _ending(epoch, self.option["epochs"], updates, is_stuck=is_stuck)
+                step.is_last = step.rule != ""
+            yield step
             before = loss
 
     def learn(self, task: Task, state: OnlineState | None) -> OnlineState:

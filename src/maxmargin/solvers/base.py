@@ -27,8 +27,8 @@ class Iterate:
 
     ``weights`` is a point worth returning, ``primal`` the objective there; None where this step did not evaluate it.
     ``is_precise`` says that the evaluation searched in double precision. ``dual`` is a lower bound of the optimum. ``wanted_gap``
-    is the gap at which the solver's own rule ends training, ``is_last`` that its rule is met already. ``details`` go into
-    the history.
+    is the gap at which the solver's own rule ends training, ``is_last`` that its rule is met already, and ``rule`` says how,
+    where there is more to say than that. ``details`` go into the history.
     """
 
     weights: DenseWeights | None = None
@@ -37,6 +37,7 @@ class Iterate:
     dual: float | None = None
     wanted_gap: float | None = None
     is_last: bool = False
+    rule: str = "the stopping rule was met"
     details: Record = field(default_factory=dict)
 
 

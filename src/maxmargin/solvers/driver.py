@@ -33,7 +33,6 @@ _PRECISE_BELOW = 1e-4
 _OVERTIME, _LEAST_OVERTIME = 0.1, 1.0
 
 # Endings that mean more than their text.
-_RULE_MET = "the stopping rule was met"
 _AS_CLOSE_AS_POSSIBLE = "the gap is as small as rounding lets it become"
 # By so much of the primal sums may put the dual above it; more is a contradiction.
 _ROUNDED_OFF = 1e-6
@@ -169,7 +168,7 @@ class _Best:
         sampled = 0.0 if self.interval is None else 0.5 * (self.interval[1] - self.interval[0])
         return error > 0.0 and error * total > _ERROR_SHARE * max(asked, reached, sampled)
 
-    def certificate(self, problem: Problem, message: str) -> Certificate:
+    def certificate(self, problem: Problem, message: str, *, converged: bool) -> Certificate:
         primal = float(self.primal) if self.has_primal and np.isfinite(self.primal) else None
         dual = float(self.dual) if np.isfinite(self.dual) else None
         if primal is not None and dual is not None and primal < dual <= primal + _ROUNDED_OFF * abs(primal):
@@ -179,7 +178,7 @@ class _Best:
             dual=dual,
             oracle_calls=problem.oracle_calls,
             exact=problem.is_exact and self.is_precise and not (self.has_primal and np.isinf(self.primal)),
-            converged=message in (_RULE_MET, _AS_CLOSE_AS_POSSIBLE),
+            converged=converged,
             message=message,
             oracle_exact=problem.is_exact,
             primal_interval=self.interval,
@@ -225,6 +224,7 @@ class _Run:
         self.best = _Best(self.task.problem.zero_weights(), has_primal=bool(self.solver.losses))
         self.history: list[Record] = []
         self._stall = _Stall()
+        self._rule_met: str | None = None  # the solver's own, in words
         self._start = time.perf_counter()
         if self.solver.has_dual and self.solver.stops_on_gap:
             self.task.problem.search_briefly()
@@ -242,7 +242,7 @@ class _Run:
                     break
             self.best.take(self.solver.result())
             self.best.raise_dual(self.solver.final_dual(self.task))
-            if ending != _RULE_MET and self.history and self.solver.has_dual:
+            if self._rule_met is None and self.history and self.solver.has_dual:
                 # Training was cut short: its last point is better than those before it, more often than not.
                 self.best.look_at(iterate, self.task)
                 self.best.shorten(iterate.weights, self.task, len(self.history))
@@ -309,7 +309,8 @@ class _Run:
             if self.solver.has_dual:
                 best.verify(self.task)
             if best.meets_rule(iterate, self.solver, self.task):
-                return _RULE_MET
+                self._rule_met = iterate.rule
+                return iterate.rule
             self.solver.demand_precision()
         if self._stall.is_long and problem.search_fully():
             self._stall = _Stall()
@@ -357,7 +358,8 @@ class _Run:
         """Return the certificate of the best point, which the last record repeats; warn where training did not converge."""
         if self.best.is_open:
             self.task.problem.report_left_open()
-        certificate = self.best.certificate(self.task.problem, ending)
+        converged = ending in (self._rule_met, _AS_CLOSE_AS_POSSIBLE)
+        certificate = self.best.certificate(self.task.problem, ending, converged=converged)
         if self.history:
             for name in ("primal", "dual", "gap", "relative_gap"):
                 self.history[-1][name] = getattr(certificate, name)
