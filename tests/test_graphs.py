@@ -224,6 +224,14 @@ def test_bounds_of_open_searches_take_no_pass_of_their_own(options):
     assert set(calls.tolist()) <= ({searches, 0} if options["cache_size"] else {searches})
 
 
+def test_bcfw_sees_soon_that_open_searches_keep_the_gap_open():
+    """It evaluates its primal less and less often, so that fifty evaluations would take thousands of passes."""
+    model = open_problem()
+    native = model.native(inference="trws", max_passes=1)
+    solution, _ = trained_with_warnings(native, model, solver="bcfw", max_iter=2000)
+    assert solution.certificate.message == "the gap no longer closes, for what searches leave open"
+
+
 def test_bounds_of_open_searches_count_once():
     model = open_problem()
     native = model.native(inference="trws", max_passes=1)

@@ -110,6 +110,7 @@ class Solver(ABC):
     losses: ClassVar[frozenset[str]]  # none for a solver that minimises nothing: it has no primal either
     rescalings: ClassVar[frozenset[str]] = frozenset({"margin", "slack"})
     has_dual: ClassVar[bool] = True
+    patience: ClassVar[int] = 50  # evaluations of the primal that may leave the gap where it is before it has stalled
     needs: frozenset[str] = frozenset({"max_oracle", "vectors"})
     options: ClassVar[Mapping[str, Option]]
 

@@ -48,6 +48,7 @@ class BCFW(Solver):
 
     name = "bcfw"
     losses = frozenset({"hinge"})
+    patience = 10  # in which the number of passes grows to more than the double, and the gap should halve
     options: ClassVar = {
         "averaging": Option(True, *IS_BOOLEAN, "certify the weighted average of all iterates in place of the last one"),
         "gap_sampling": Option(

@@ -185,14 +185,15 @@ class _Best:
         )
 
 
-# A gap that did not fall by this share in so many evaluations of the primal has stalled.
-_FALL, _LONG = 0.02, 50
+# A gap that did not fall by this share in as many evaluations of the primal as a solver's patience has stalled.
+_FALL = 0.02
 
 
 @dataclass
 class _Stall:
     """Since when the gap has not become smaller."""
 
+    patience: int
     gap: float = np.inf
     n_in_vain: int = 0
 
@@ -206,7 +207,7 @@ class _Stall:
 
     @property
     def is_long(self) -> bool:
-        return self.n_in_vain >= _LONG
+        return self.n_in_vain >= self.patience
 
 
 @dataclass
@@ -223,7 +224,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.best = _Best(self.task.problem.zero_weights(), has_primal=bool(self.solver.losses))
         self.history: list[Record] = []
-        self._stall = _Stall()
+        self._stall = _Stall(self.solver.patience)
         self._rule_met: str | None = None  # the solver's own, in words
         self._start = time.perf_counter()
         if self.solver.has_dual and self.solver.stops_on_gap:
@@ -313,7 +314,7 @@ class _Run:
                 return iterate.rule
             self.solver.demand_precision()
         if self._stall.is_long and problem.search_fully():
-            self._stall = _Stall()
+            self._stall = _Stall(self.solver.patience)
         if self._stall.is_long and best.is_within(_ROUNDED_GAP):
             return _AS_CLOSE_AS_POSSIBLE
         if self._stall.is_long and (problem.left_open or not problem.is_exact):
