@@ -13,6 +13,8 @@ namespace {
 constexpr int64_t most_solves = 1000;
 constexpr double largest_decline = 100.0;
 constexpr int64_t scans_per_heartbeat = 1024;
+constexpr size_t largest_imbalance = 3;
+constexpr int64_t nodes_per_counted = 16;
 
 }  // namespace
 
@@ -51,14 +53,40 @@ void MaxFlow::solve() {
     // Until this solve has ended, an interruption leaves forests that are of no use.
     if (!std::exchange(forests_are_whole_, false) || !repair_forests()) plant_roots();
     edges_changed_ = false;
-    Frontier &from_source = frontiers_[source_side], &from_sink = frontiers_[sink_side];
-    // Without a frontier T grows no more, and S meets nothing: it is only completed, to give the smallest source side.
-    while (!from_source.nodes.empty()) {
-        if (!from_sink.nodes.empty() && from_sink.level < from_source.level) grow<sink_side>();
+    while (!frontiers_[source_side].nodes.empty()) {
+        if (meets_nothing() && outside_is_smaller()) grow_from_outside();
+        else if (sink_is_next()) grow<sink_side>();
         else grow<source_side>();
         if (orphans_left_ < 0) plant_roots();
     }
     forests_are_whole_ = true;
+}
+
+// The forest whose last level is lower, which keeps paths short; but not one that has so many more nodes to scan. Where edges are weak, all
+// nodes are roots, and one forest grows into the few places that the other leaves without looking at that one's roots at all.
+bool MaxFlow::sink_is_next() const {
+    const Frontier &from_source = frontiers_[source_side], &from_sink = frontiers_[sink_side];
+    const size_t n_source = from_source.nodes.size(), n_sink = from_sink.nodes.size();
+    if (n_sink == 0 || n_sink > largest_imbalance * n_source) return false;
+    return from_sink.level < from_source.level || n_source > largest_imbalance * n_sink;
+}
+
+// Without a frontier T grows no more, and S meets nothing: it is only completed, to give the smallest source side. (In forests made ready for
+// another solve, T may stand there without having been scanned.)
+bool MaxFlow::meets_nothing() const { return levels_are_distances_ && frontiers_[sink_side].nodes.empty(); }
+
+// Whether fewer nodes are outside the forests than at the last level of S; not asked where that is small.
+bool MaxFlow::outside_is_smaller() const {
+    const int64_t size = frontiers_[source_side].nodes.size();
+    return size > n_nodes_ / nodes_per_counted && std::count(levels_.begin(), levels_.end(), 0) < size;
+}
+
+// What grow() does for S where it meets nothing, by a look at the nodes outside.
+void MaxFlow::grow_from_outside() {
+    const int32_t next_level = frontiers_[source_side].level + 1;
+    for (int32_t i = 0; i < n_nodes_; ++i)
+        if (levels_[i] == 0) take_into_source(i, next_level);
+    frontiers_[source_side].advance();
 }
 
 void MaxFlow::clear_forests() {

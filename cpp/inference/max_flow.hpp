@@ -6,7 +6,7 @@
 // found is kept and the next solve starts from it, and where little changed from the forests of that solve (max_flow_repair.cpp).
 //
 // Incremental breadth-first search (Goldberg, Hed, Kaplan, Tarjan and Werneck 2011): a forest S of shortest residual paths from the
-// source and a forest T of shortest residual paths to the sink grow in turns by one level; where they meet, flow is sent along a
+// source and a forest T of shortest residual paths to the sink grow by one level, mostly in turns; where they meet, flow is sent along a
 // shortest path, and nodes cut off look for another parent at the same level. Those that find none wait until the level has been scanned, and
 // are then placed anew, all in one breadth-first search (the paper places them after each path; together, a node is placed once a level, however
 // often its tree is cut). Paths only get longer, so the number of steps is bounded by n and m alone, whatever the capacities: rounding cannot
@@ -138,6 +138,10 @@ class MaxFlow {
 
     // In max_flow.cpp:
     void forget_worn_flow();
+    bool sink_is_next() const;
+    bool meets_nothing() const;
+    bool outside_is_smaller() const;
+    void grow_from_outside();
     void clear_forests();
     void plant_roots();
     template <Side side>
