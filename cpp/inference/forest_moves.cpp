@@ -11,7 +11,7 @@ namespace maxmargin {
 
 namespace {
 
-constexpr int most_forests = 8;
+constexpr int most_forests = 4;
 // What sums of many scores lose, as a share of them: less is no gain.
 constexpr double rounding = 1e-12;
 
@@ -71,12 +71,12 @@ ForestMoves::ForestMoves(const GraphShape& shape, const PairLinks& links) : scor
 }
 
 void ForestMoves::improve(const GraphShape& shape, const PairLinks& links, const double* unary, const std::function<bool()>& is_over, std::vector<int32_t>& labels) {
-    // A move is made again only after another one changed something.
+    // A forest is moved again only after another move changed something, single nodes also after their own.
     const size_t n_moves = forests_.size() + !single_.empty();
     size_t n_in_vain = 0;
     for (size_t k = 0; n_in_vain < n_moves && !is_over(); k = (k + 1) % n_moves) {
-        const bool has_moved = k < forests_.size() ? move(forests_[k], shape, links, unary, labels) : move_single_nodes(shape, links, unary, labels);
-        n_in_vain = has_moved ? 1 : n_in_vain + 1;
+        if (k < forests_.size()) n_in_vain = move(forests_[k], shape, links, unary, labels) ? 1 : n_in_vain + 1;
+        else n_in_vain = move_single_nodes(shape, links, unary, labels) ? 0 : n_in_vain + 1;
     }
 }
 

@@ -17,7 +17,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 // Single iterations may lower the bound by next to nothing while messages cross the graph.
 constexpr size_t stall_iterations = 10;
 // Moves over forests take about as long as an iteration does, a round of expansion moves five to ten times that: there is one for every so many iterations.
-constexpr size_t first_moves = 10, iterations_per_round = 20;
+constexpr size_t first_moves = 20, times_later = 4, iterations_per_round = 20;
 // What sums of many scores lose, as a share of them.
 constexpr double rounding = 1e-13;
 
@@ -94,6 +94,7 @@ void TreeReweighted::prepare() {
     // What was best before is a labelling still.
     score_ = labels_.empty() ? -infinity : total_score(shape_, unary_.data(), pairs_, labels_.data());
     labels_have_moved_ = false;
+    offers_help_ = true;
     is_prepared_ = true;
 }
 
@@ -113,23 +114,18 @@ void TreeReweighted::take_if_better(std::vector<int32_t> labels) {
     labels_have_moved_ = false;
 }
 
-// From the best labels so far and from the last ones: either may have the better neighbours.
+// From the best labels so far, or where those have moved already from the last ones.
 void TreeReweighted::move_labels(size_t most_rounds, const std::function<bool()>& is_over) {
-    std::vector<int32_t> last = rounded();
-    if (!labels_have_moved_) move_from(labels_, most_rounds, is_over);
-    if (last != labels_) move_from(std::move(last), most_rounds, is_over);
-    labels_have_moved_ = true;
-}
-
-void TreeReweighted::move_from(std::vector<int32_t> labels, size_t most_rounds, const std::function<bool()>& is_over) {
+    std::vector<int32_t> labels = labels_have_moved_ ? rounded() : labels_;
     if (!moves_) moves_ = std::make_unique<ForestMoves>(shape_, links_);
     moves_->improve(shape_, links_, unary_.data(), is_over, labels);
-    if (most_rounds > 0) {
+    if (most_rounds > 0 && offers_help_) {
         if (!fusion_) fusion_ = std::make_unique<Fusion>(shape_);
-        const Expanded expanded = expand(*fusion_, shape_, unary_, pairs_, static_cast<int64_t>(most_rounds), is_over, labels);
-        if (expanded.n_moves > 0) moves_->improve(shape_, links_, unary_.data(), is_over, labels);
+        offers_help_ = expand(*fusion_, shape_, unary_, pairs_, static_cast<int64_t>(most_rounds), is_over, labels).n_moves > 0;
+        if (offers_help_) moves_->improve(shape_, links_, unary_.data(), is_over, labels);
     }
     take_if_better(std::move(labels));
+    labels_have_moved_ = true;
 }
 
 // Measured against the scores of the core: those of trees, which are exact, may be larger by any factor.
@@ -137,6 +133,11 @@ bool TreeReweighted::is_closed(const TreeReweightedOptions& options) const {
     const auto larger = [](double a, double b) { return std::max(std::abs(a), std::abs(b)); };
     const double core = larger(bound_ - best_of_trees_, score_ - best_of_trees_);
     return bound_ - score_ <= options.absolute_tolerance + options.relative_tolerance * core + rounding * larger(bound_, score_);
+}
+
+bool TreeReweighted::is_stalled(const std::vector<double>& bounds, const TreeReweightedOptions& options) const {
+    if (bounds.size() <= stall_iterations) return false;
+    return bounds[bounds.size() - 1 - stall_iterations] - bound_ < options.stall * (bound_ - score_);
 }
 
 TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
@@ -160,15 +161,13 @@ TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
             result.bounds.push_back(bound_);
             heartbeat();
 
-            const size_t n = result.bounds.size();
-            has_moved = n == next_moves && !is_closed(options);
+            has_moved = result.bounds.size() == next_moves && !is_closed(options);
             if (has_moved) {
-                move_labels(n / iterations_per_round, is_over);
-                next_moves *= 2;
+                move_labels(next_moves / iterations_per_round, is_over);
+                next_moves *= times_later;
             }
             if (is_closed(options)) result.stop = TreeReweightedStop::closed;
-            else if (n > stall_iterations && result.bounds[n - 1 - stall_iterations] - bound_ < options.stall * (bound_ - score_))
-                result.stop = TreeReweightedStop::stalled;
+            else if (is_stalled(result.bounds, options)) result.stop = TreeReweightedStop::stalled;
             else if (is_over()) result.stop = TreeReweightedStop::max_seconds;
         }
         if (result.stop != TreeReweightedStop::closed && !has_moved) {

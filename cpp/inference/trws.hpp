@@ -6,8 +6,8 @@
 // meets the score of a labelling found on the way, that labelling is best.
 //
 // Before the passes, parallel edges are added up (links.hpp) and leaves are eliminated (leaves.hpp): forests are solved by that
-// alone. Labellings are made better by moves over forests (forest_moves.hpp) after 10 iterations, 20, 40 and so on and at the end, from
-// the second time on by expansion moves too. Nodes are visited in the order they have, or in the one given: on proteins, random orders and orders by breadth, degree
+// alone. After 20 iterations, 80, 320 and so on, and at the end, labellings are made better by moves over forests (forest_moves.hpp) and, in runs of
+// 20 or more, by expansion moves (expansion.hpp). Nodes are visited in the order they have, or in the one given: on proteins, random orders and orders by breadth, degree
 // or labels reached the same bound in about as many iterations. Messages stay from one run to the next: after small changes of the scores few iterations are needed.
 #pragma once
 
@@ -72,8 +72,8 @@ class TreeReweighted {
     std::vector<int32_t> rounded() const;
     void take_if_better(std::vector<int32_t> labels);
     void move_labels(size_t most_rounds, const std::function<bool()>& is_over);
-    void move_from(std::vector<int32_t> labels, size_t most_rounds, const std::function<bool()>& is_over);
     bool is_closed(const TreeReweightedOptions& options) const;
+    bool is_stalled(const std::vector<double>& bounds, const TreeReweightedOptions& options) const;
 
     std::vector<int64_t> label_offsets_;
     std::vector<int32_t> first_, second_;
@@ -93,6 +93,7 @@ class TreeReweighted {
 
     std::vector<int32_t> core_labels_, labels_;
     bool labels_have_moved_ = false;  // the labels are as good as moves can make them
+    bool offers_help_ = true;         // no round of expansion moves was in vain since scores were set
     double score_ = 0.0, core_score_ = 0.0, bound_ = 0.0, best_of_trees_ = 0.0;
 };
 
