@@ -60,11 +60,20 @@ def test_no_labels_of_a_row_of_a_grid_are_better():
 
 def test_graphs_with_more_links_than_forests_cover_move_node_by_node():
     """A forest has two nodes of a complete graph, and all forests eight."""
-    for seed in range(20):
+    for seed in range(10):
         graph = hard_graph(np.random.default_rng(seed), [3] * 30, complete_edges(30))
         labels = solver_of(graph).run(max_iter=1).labels
         for node in range(30):
             assert gain_of_changing(graph, labels, [node]) <= 1e-10 * graph.magnitude()
+
+
+def test_labels_that_few_nodes_have_are_left_to_the_other_moves():
+    """No cut of the whole graph is made for them."""
+    counts = np.full(100, 2)
+    counts[7] = 200
+    graph = hard_graph(np.random.default_rng(0), counts, grid_edges(10, 10), "potts")
+    labels = solver_of(graph).run(max_iter=40, stall=0.0).labels
+    assert gain_of_changing(graph, labels, [7]) <= 1e-10 * graph.magnitude()
 
 
 def test_scores_and_bounds_still_hold_the_best_between_them():

@@ -94,6 +94,17 @@ def test_tree_reweighted_lists_are_right_where_they_are_called_exact(kind):
     assert n_exact >= 15
 
 
+@pytest.mark.parametrize("size", [1e6, 1e18, 1e60])
+def test_tree_reweighted_lists_name_no_labelling_twice_however_large_scores_are(size):
+    """Labels found before are forbidden by a score that must not be lost beside the others."""
+    for seed in range(10):
+        graph = random_graph(np.random.default_rng(seed), [3] * 9, grid_edges(3, 3))
+        graph.unary += size
+        labels, scores, _ = _core.m_best_labellings(*graph.arguments, 5, method="trws")
+        assert len(np.unique(labels, axis=0)) == 5
+        assert np.isfinite(scores).all()
+
+
 def test_a_list_of_an_open_search_is_not_called_exact():
     rng = np.random.default_rng(1)
     graph = random_graph(rng, [2] * 9, grid_edges(3, 3), "potts")

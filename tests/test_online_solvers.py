@@ -78,7 +78,7 @@ def test_an_epoch_without_a_mistake_ends_training(solver):
     assert updates[-1] == 0
     assert all(updates[:-1])
     assert solution.certificate.converged
-    assert solution.certificate.message == f"epoch {len(updates)} changed nothing"
+    assert solution.certificate.message == f"epoch {len(updates)} found nothing to learn"
 
 
 @pytest.mark.parametrize("solver", ONLINE)

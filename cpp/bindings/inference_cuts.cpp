@@ -266,5 +266,5 @@ Starts at the labels given, or at each node's best; ends when a whole round of m
           arg("values").noconvert(), arg("offsets").none().noconvert(), arg("kept").noconvert(), arg("offered").noconvert(),
           R"(Return a good mix of two labellings: at each node the label kept or the one offered.
 
-The best one where no edge scores more with one label kept and one taken; never worse than the labels kept.)");
+The best one where no edge scores more by its two mixed pairs of labels than by both kept and both offered; never worse than the labels kept.)");
 }

@@ -15,6 +15,8 @@ namespace maxmargin {
 
 namespace {
 
+// A label that fewer nodes have is not offered: a cut of the whole graph is too much for it.
+constexpr int64_t nodes_per_taker = 16;
 constexpr double tolerance = 1e-10;  // relative to a table's largest entry: what falls short by rounding does not
 
 void check_table(const double* table, int64_t n_labels, int64_t e) {
@@ -32,6 +34,18 @@ void check_table(const double* table, int64_t n_labels, int64_t e) {
                                                 "), so that label " + a + " cannot be offered by a graph cut. Use TRW-S for such scores.");
                 }
     }
+}
+
+// The label, where a node has it and may take it; else what the node has. Returns how many nodes have it.
+int64_t offer(const GraphShape& shape, std::span<const double> unary, int32_t alpha, std::span<const int32_t> labels, std::vector<int32_t>& offered) {
+    constexpr double forbidden = -std::numeric_limits<double>::infinity();
+    int64_t n_takers = 0;
+    for (int64_t i = 0; i < shape.n_nodes; ++i) {
+        const bool has_label = alpha < shape.n_labels(i) && unary[shape.label_offsets[i] + alpha] > forbidden;
+        offered[i] = has_label ? alpha : labels[i];
+        n_takers += has_label;
+    }
+    return n_takers;
 }
 
 }  // namespace
@@ -64,19 +78,6 @@ std::vector<int32_t> best_unary_labels(const GraphShape& shape, std::span<const 
     return labels;
 }
 
-namespace {
-
-// The label, where a node has it and may take it; else what the node has.
-void offer(const GraphShape& shape, std::span<const double> unary, int32_t alpha, std::span<const int32_t> labels, std::vector<int32_t>& offered) {
-    constexpr double forbidden = -std::numeric_limits<double>::infinity();
-    for (int64_t i = 0; i < shape.n_nodes; ++i) {
-        const bool has_label = alpha < shape.n_labels(i) && unary[shape.label_offsets[i] + alpha] > forbidden;
-        offered[i] = has_label ? alpha : labels[i];
-    }
-}
-
-}  // namespace
-
 Expanded expand(Fusion& fusion, const GraphShape& shape, std::span<const double> unary, const PairScores& pairs, int64_t max_rounds,
                 const std::function<bool()>& is_over, std::span<int32_t> labels) {
     Expanded result;
@@ -89,10 +90,10 @@ Expanded expand(Fusion& fusion, const GraphShape& shape, std::span<const double>
     for (; refused < n_labels && result.n_rounds < max_rounds; ++result.n_rounds)
         for (int32_t alpha = 0; alpha < n_labels && refused < n_labels; ++alpha) {
             if (is_over()) return result;
-            offer(shape, unary, alpha, labels, offered);
+            ++refused;
+            if (offer(shape, unary, alpha, labels, offered) < shape.n_nodes / nodes_per_taker) continue;
             fusion.mix(unary, pairs, labels, offered, moved);
             const double score = total_score(shape, unary.data(), pairs, moved.data());
-            ++refused;
             if (!(score > result.score)) continue;
             std::copy(moved.begin(), moved.end(), labels.begin());
             result.score = score;

@@ -33,8 +33,8 @@ struct Expanded {
     int64_t n_rounds = 0;  // the last of which changed nothing, unless max_rounds came first
 };
 
-// Improves the labelling that stands in labels. Scores need not be expandable; unary ones of −∞ forbid labels, which those given are not. The
-// result is the same for the same start. Where is_over() says so, which is asked between moves, it ends early.
+// Improves the labelling that stands in labels. Scores need not be expandable; unary ones of −∞ forbid labels, which those given are not. Labels
+// that few nodes have are not offered. The result is the same for the same start. Where is_over() says so, which is asked between moves, it ends early.
 Expanded expand(Fusion& fusion, const GraphShape& shape, std::span<const double> unary, const PairScores& pairs, int64_t max_rounds,
                 const std::function<bool()>& is_over, std::span<int32_t> labels);
 Expanded expand(const GraphShape& shape, std::span<const double> unary, const PairScores& pairs, int64_t max_rounds, std::span<int32_t> labels);

@@ -27,10 +27,7 @@ void Fusion::mix(std::span<const double> unary, const PairScores& pairs, std::sp
 
 inline void Fusion::add_edge(int64_t e, const PairScores& pairs, std::span<const int32_t> kept, std::span<const int32_t> offered) {
     const int32_t first = shape_.first[e], second = shape_.second[e];
-    const auto score = [&](int32_t y, int32_t z) {
-        if (pairs.is_potts()) return y == z ? pairs.values[e] : 0.0;
-        return pairs.values[pairs.offsets[e] + static_cast<int64_t>(y) * shape_.n_labels(second) + z];
-    };
+    const auto score = [&](int32_t y, int32_t z) { return pair_score(shape_, pairs, e, y, z); };
     const double both_kept = score(kept[first], kept[second]), both_taken = score(offered[first], offered[second]);
     const double first_taken = score(offered[first], kept[second]), second_taken = score(kept[first], offered[second]);
     const double agreement = (both_kept - first_taken) + (both_taken - second_taken);

@@ -81,6 +81,18 @@ bool MaxFlow::outside_is_smaller() const {
     return size > n_nodes_ / nodes_per_counted && std::count(levels_.begin(), levels_.end(), 0) < size;
 }
 
+// Gives the node a place at the level where a node of S below it carries to it.
+bool MaxFlow::take_into_source(int32_t index, int32_t level) {
+    const uint32_t end = nodes_[index + 1].first_arc;
+    for (uint32_t a = nodes_[index].first_arc; a < end; ++a) {
+        const int32_t other = levels_[arcs_[a].head];
+        if (int(other <= 0) | int(other >= level) | int(!carries_to_child<source_side>(arcs_[a]))) continue;
+        place<source_side>(index, a, level);
+        return true;
+    }
+    return false;
+}
+
 // What grow() does for S where it meets nothing, by a look at the nodes outside.
 void MaxFlow::grow_from_outside() {
     const int32_t next_level = frontiers_[source_side].level + 1;

@@ -142,6 +142,7 @@ class MaxFlow {
     bool meets_nothing() const;
     bool outside_is_smaller() const;
     void grow_from_outside();
+    bool take_into_source(int32_t node, int32_t level);
     void clear_forests();
     void plant_roots();
     template <Side side>
@@ -187,7 +188,6 @@ class MaxFlow {
     void adopt_poor();
     void free_loose_nodes();
     void take_into_source(std::vector<int32_t>& nodes, int32_t level);
-    bool take_into_source(int32_t node, int32_t level);
 
     // In max_flow_switch.cpp:
     void undo_changes();

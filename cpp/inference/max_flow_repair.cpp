@@ -186,15 +186,4 @@ void MaxFlow::take_into_source(std::vector<int32_t>& nodes, int32_t level) {
     std::erase_if(nodes, [&](int32_t index) { return take_into_source(index, level); });
 }
 
-bool MaxFlow::take_into_source(int32_t index, int32_t level) {
-    const uint32_t end = nodes_[index + 1].first_arc;
-    for (uint32_t a = nodes_[index].first_arc; a < end; ++a) {
-        const int32_t other = levels_[arcs_[a].head];
-        if (int(other <= 0) | int(other >= level) | int(!carries_to_child<source_side>(arcs_[a]))) continue;
-        place<source_side>(index, a, level);
-        return true;
-    }
-    return false;
-}
-
 }  // namespace maxmargin

@@ -31,14 +31,15 @@ inline double range_of(std::span<const double> values) {
     return *high - *low;
 }
 
+inline double pair_score(const GraphShape& shape, const PairScores& pairs, int64_t edge, int32_t first, int32_t second) {
+    if (pairs.is_potts()) return first == second ? pairs.values[edge] : 0.0;
+    return pairs.values[pairs.offsets[edge] + static_cast<int64_t>(first) * shape.n_labels(shape.second[edge]) + second];
+}
+
 inline double total_score(const GraphShape& shape, const double* unary, const PairScores& pairs, const int32_t* labels) {
     double sum = 0.0;
     for (int64_t i = 0; i < shape.n_nodes; ++i) sum += unary[shape.label_offsets[i] + labels[i]];
-    for (int64_t e = 0; e < shape.n_edges; ++e) {
-        const int32_t a = labels[shape.first[e]], b = labels[shape.second[e]];
-        if (!pairs.is_potts()) sum += pairs.values[pairs.offsets[e] + static_cast<int64_t>(a) * shape.n_labels(shape.second[e]) + b];
-        else if (a == b) sum += pairs.values[e];
-    }
+    for (int64_t e = 0; e < shape.n_edges; ++e) sum += pair_score(shape, pairs, e, labels[shape.first[e]], labels[shape.second[e]]);
     return sum;
 }
 

@@ -7,7 +7,7 @@
 
 #include "inference/expansion.hpp"
 #include "inference/messages.hpp"
-#include "inference/pace.hpp"
+#include "threads/parallel.hpp"
 
 namespace maxmargin {
 
@@ -16,7 +16,8 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 // Single iterations may lower the bound by next to nothing while messages cross the graph.
 constexpr size_t stall_iterations = 10;
-// Moves over forests take about as long as an iteration does, a round of expansion moves five to ten times that: there is one for every so many iterations.
+// Moves over forests take as long as two to five iterations (with two labels, whose passes are faster, as ten to twenty), a round of expansion moves
+// as five to ten. There is a round for every so many iterations, the first in runs of more than half as many.
 constexpr size_t first_moves = 20, times_later = 4, iterations_per_round = 20;
 // What sums of many scores lose, as a share of them.
 constexpr double rounding = 1e-13;
@@ -63,7 +64,10 @@ void TreeReweighted::reset_messages() {
 // well: twice the distance between the highest and the lowest score of any labelling.
 void TreeReweighted::soften_forbidden() {
     if (std::find(reduced_.begin(), reduced_.end(), -infinity) == reduced_.end()) return;
+    // More than what is lost beside the largest score.
     double range = 1.0;
+    for (const double score : reduced_)
+        if (score > -infinity) range = std::max(range, 1e-10 * std::abs(score));
     for (int64_t l = 0; l < links_.size(); ++l) {
         const LinkScores link = links_.scores(l);
         range += link.table ? range_of({link.table, static_cast<size_t>(link.n_first) * link.n_second}) : std::abs(link.potts);
@@ -115,17 +119,19 @@ void TreeReweighted::take_if_better(std::vector<int32_t> labels) {
 }
 
 // From the best labels so far, or where those have moved already from the last ones.
-void TreeReweighted::move_labels(size_t most_rounds, const std::function<bool()>& is_over) {
+void TreeReweighted::move_labels(size_t n_iterations, const std::function<bool()>& is_over) {
+    if (is_over()) return;
+    const auto most_rounds = static_cast<int64_t>((n_iterations + iterations_per_round / 2 - 1) / iterations_per_round);
     std::vector<int32_t> labels = labels_have_moved_ ? rounded() : labels_;
     if (!moves_) moves_ = std::make_unique<ForestMoves>(shape_, links_);
     moves_->improve(shape_, links_, unary_.data(), is_over, labels);
     if (most_rounds > 0 && offers_help_) {
         if (!fusion_) fusion_ = std::make_unique<Fusion>(shape_);
-        offers_help_ = expand(*fusion_, shape_, unary_, pairs_, static_cast<int64_t>(most_rounds), is_over, labels).n_moves > 0;
+        offers_help_ = expand(*fusion_, shape_, unary_, pairs_, most_rounds, is_over, labels).n_moves > 0;
         if (offers_help_) moves_->improve(shape_, links_, unary_.data(), is_over, labels);
     }
     take_if_better(std::move(labels));
-    labels_have_moved_ = true;
+    labels_have_moved_ = most_rounds > 0 && !is_over();
 }
 
 // Measured against the scores of the core: those of trees, which are exact, may be larger by any factor.
@@ -163,7 +169,7 @@ TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
 
             has_moved = result.bounds.size() == next_moves && !is_closed(options);
             if (has_moved) {
-                move_labels(next_moves / iterations_per_round, is_over);
+                move_labels(next_moves, is_over);
                 next_moves *= times_later;
             }
             if (is_closed(options)) result.stop = TreeReweightedStop::closed;
@@ -171,7 +177,7 @@ TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
             else if (is_over()) result.stop = TreeReweightedStop::max_seconds;
         }
         if (result.stop != TreeReweightedStop::closed && !has_moved) {
-            move_labels(result.bounds.size() / iterations_per_round, is_over);
+            move_labels(result.bounds.size(), is_over);
             if (is_closed(options)) result.stop = TreeReweightedStop::closed;
         }
     } catch (...) {

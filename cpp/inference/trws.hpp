@@ -7,11 +7,12 @@
 //
 // Before the passes, parallel edges are added up (links.hpp) and leaves are eliminated (leaves.hpp): forests are solved by that
 // alone. After 20 iterations, 80, 320 and so on, and at the end, labellings are made better by moves over forests (forest_moves.hpp) and, in runs of
-// 20 or more, by expansion moves (expansion.hpp). Nodes are visited in the order they have, or in the one given: on proteins, random orders and orders by breadth, degree
+// more than 10, by expansion moves (expansion.hpp). Nodes are visited in the order they have, or in the one given: on proteins, random orders and orders by breadth, degree
 // or labels reached the same bound in about as many iterations. Messages stay from one run to the next: after small changes of the scores few iterations are needed.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -34,7 +35,7 @@ struct TreeReweightedOptions {
     double absolute_tolerance = 1e-9;
     // Stalled when ten iterations lowered the bound by less than this part of bound − score; 0 never stops for it.
     double stall = 1e-3;
-    double max_seconds = std::numeric_limits<double>::infinity();  // looked at after every iteration
+    double max_seconds = std::numeric_limits<double>::infinity();  // looked at after every iteration, and between moves
 };
 
 enum class TreeReweightedStop { closed, stalled, max_iter, max_seconds };
@@ -71,7 +72,7 @@ class TreeReweighted {
     void soften_forbidden();
     std::vector<int32_t> rounded() const;
     void take_if_better(std::vector<int32_t> labels);
-    void move_labels(size_t most_rounds, const std::function<bool()>& is_over);
+    void move_labels(size_t n_iterations, const std::function<bool()>& is_over);
     bool is_closed(const TreeReweightedOptions& options) const;
     bool is_stalled(const std::vector<double>& bounds, const TreeReweightedOptions& options) const;
 
@@ -92,7 +93,7 @@ class TreeReweighted {
     bool is_prepared_ = false;
 
     std::vector<int32_t> core_labels_, labels_;
-    bool labels_have_moved_ = false;  // the labels are as good as moves can make them
+    bool labels_have_moved_ = false;  // by all kinds of moves
     bool offers_help_ = true;         // no round of expansion moves was in vain since scores were set
     double score_ = 0.0, core_score_ = 0.0, bound_ = 0.0, best_of_trees_ = 0.0;
 };

@@ -715,5 +715,5 @@ def mix_labels(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,)
     """
     Return a good mix of two labellings: at each node the label kept or the one offered.
 
-    The best one where no edge scores more with one label kept and one taken; never worse than the labels kept.
+    The best one where no edge scores more by its two mixed pairs of labels than by both kept and both offered; never worse than the labels kept.
     """

@@ -68,7 +68,7 @@ class OnlineState:
 def _ending(epoch: int, epochs: int, updates: int, *, is_stuck: bool) -> str:
     """Return what ends training after an epoch; nothing where it goes on."""
     if updates == 0:
-        return f"epoch {epoch} changed nothing"
+        return f"epoch {epoch} found nothing to learn"
     if is_stuck:
         return f"epoch {epoch} made less progress than min_progress asks for"
     return ("the epoch was made" if epochs == 1 else f"all {epochs} epochs were made") if epoch == epochs else ""

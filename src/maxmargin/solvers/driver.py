@@ -356,7 +356,7 @@ class _Run:
         return Iterate(problem.zero_weights(), dual=0.0)
 
     def certify(self, ending: str) -> Certificate:
-        """Return the certificate of the best point, which the last record repeats; warn where training did not converge."""
+        """Return the certificate of the best point, whose bounds the last record repeats; warn if training did not converge."""
         if self.best.is_open:
             self.task.problem.report_left_open()
         converged = ending in (self._rule_met, _AS_CLOSE_AS_POSSIBLE)
