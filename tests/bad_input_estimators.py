@@ -61,6 +61,8 @@ refused("rows-y-continuous", "real numbers as y", V, "Unknown label type", lambd
 refused("rows-y-nan", "NaN in y", V, "Input y contains NaN", lambda: multiclass(X, np.where(Y2, np.nan, 1.0)))
 refused("rows-y-mixed", "strings and numbers in y", T, "y holds labels that cannot be sorted",
         lambda: multiclass(X, np.array(["a" if label else 1 for label in Y2], dtype=object)))
+refused("rows-y-mixed-list", "the same as a list, of which NumPy would make strings", T, "found 1 and a string",
+        lambda: multiclass(X, ["a" if label else 1 for label in Y2]))
 refused("rows-y-unhashable", "dicts as labels", V, "Unknown label type", lambda: binary(X, [{"a": int(v)} for v in Y2]))
 refused("rows-one-class", "one class only", V, "has to be greater than one", lambda: multiclass(X, np.ones(20)))
 refused("rows-one-row", "one row", V, "has to be greater than one", lambda: binary(X[:1], [1]))

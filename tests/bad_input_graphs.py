@@ -35,6 +35,7 @@ refused("graph-bare", "one graph, not a list", T, "expected a list of maxmargin.
         lambda: mm.GraphSVM().fit(PAIR, ["a", "b"]))
 refused("graph-array", "an array in place of a graph", T, "X[0] is of type ndarray", lambda: graph([np.ones((2, 1))]))
 refused("graph-no-nodes", "no nodes", V, "node_features has no rows", lambda: mm.Graph(np.zeros((0, 2)), []))
+works("graph-no-edges", "`None` for the edges", "there are none", lambda: mm.Graph([[1.0]], None).n_edges == 0)
 refused("graph-nan", "NaN in node features", V, "node_features holds nan in row 1", lambda: mm.Graph([[1.0], [np.nan]], []))
 refused("graph-edge-inf", "inf in edge features", V, "edge_features holds inf in row 0",
         lambda: mm.Graph([[1.0], [2.0]], [[0, 1]], [[np.inf]]))

@@ -145,6 +145,12 @@ refused("model-feature-index", "`([99], [1.0])` from `joint_feature`", V, "has t
         lambda: structural(levels(joint_feature=lambda self, x, y: ([99], [1.0]))), core=True)
 refused("model-loss-nan", "NaN from `loss`", V, "is nan; a loss must be finite and ≥ 0",
         lambda: structural(levels(loss=lambda self, a, b: np.nan if a != b else 0.0)), core=True)
+refused("model-loss-none", "`loss` without a `return`", T, "must be a number, found None: is a return missing?",
+        lambda: structural(levels(loss=lambda self, a, b: None)), core=True)
+refused("model-loss-array", "an array from `loss`", T, "must be a number, found array([0., 0.])",
+        lambda: structural(levels(loss=lambda self, a, b: np.zeros(2))), core=True)
+refused("model-outputs-none", "`outputs` without a `return`", T, "outputs(x) must list all outputs of x, found None",
+        lambda: structural(levels(outputs=lambda self, x: None)), core=True)
 refused("model-loss-negative", "a negative loss", V, "is -1.0; a loss must be finite and ≥ 0",
         lambda: structural(levels(loss=lambda self, a, b: -float(a != b))), core=True)
 refused("model-loss-of-truth", "a loss of 1 for the truth itself", V, "the loss of the true output itself must be 0",

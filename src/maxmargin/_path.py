@@ -80,13 +80,13 @@ def path(
     planes: Planes | None = None,
     keep_planes: bool = False,
 ) -> Path:
-    r"""Train a model for each C of a grid, at little more than the cost of the largest.
+    r"""Train a model for each C of a grid, each from where the one before it ended.
 
     .. math::
 
         \min_w \; \tfrac12 \lVert w \rVert^2 + C \sum_i s_i H_i(w) \qquad \text{for each } C
 
-    Data are read once. The grid is gone through from the smallest C up, each point from where the one before it ended, and each
+    Data are read once. The grid is gone through from the smallest C up, which takes less than separate runs do, and each point
     is certified on its own like a single run of :func:`train`.
 
     Parameters

@@ -24,7 +24,7 @@ class Graph:
     ----------
     node_features : array or sparse matrix of shape (n_nodes, n_features)
         A row of features for each node; sparse ones stay sparse, in CSR form.
-    edges : array of int of shape (n_edges, 2)
+    edges : array of int of shape (n_edges, 2), or None where there are none
         The two nodes of each edge, counted from 0. Where labels of an edge's ends are told apart (``edges="full"`` and
         ``"associative"`` of :class:`GraphSVM`), the first comes first. Several edges may join the same nodes; none joins a node
         to itself.
@@ -47,7 +47,7 @@ class Graph:
     def __init__(
         self,
         node_features: Any,
-        edges: ArrayLike,
+        edges: ArrayLike | None,
         edge_features: ArrayLike | None = None,
         *,
         node_weights: ArrayLike | None = None,
@@ -64,7 +64,7 @@ class Graph:
     def from_candidates(
         cls,
         candidate_features: Sequence[ArrayLike],
-        edges: ArrayLike,
+        edges: ArrayLike | None,
         pair_features: Sequence[ArrayLike],
         *,
         node_weights: ArrayLike | None = None,
@@ -79,7 +79,7 @@ class Graph:
         ----------
         candidate_features : list of arrays or sparse matrices of shape (candidates of the node, n_features)
             f_i, one matrix for each node.
-        edges : array of int of shape (n_edges, 2)
+        edges : array of int of shape (n_edges, 2), or None where there are none
             The two nodes of each edge.
         pair_features : list of arrays of shape (candidates of the first, candidates of the second, n_edge_features)
             g_e, one array for each edge.
@@ -192,8 +192,8 @@ class Graph:
         kind = "" if self.candidate_counts is None else f", {self.candidate_counts.sum()} candidates"
         return f"Graph({self.n_nodes} nodes{kind}, {self.n_edges} edges)"
 
-    def _set_edges(self, edges: ArrayLike, n_nodes: int, edge_types: ArrayLike | None) -> None:
-        pairs = as_array(edges, "edges", "pairs of node numbers")
+    def _set_edges(self, edges: ArrayLike | None, n_nodes: int, edge_types: ArrayLike | None) -> None:
+        pairs = as_array([] if edges is None else edges, "edges", "pairs of node numbers")
         if pairs.size == 0:
             pairs = np.zeros((0, 2), np.int32)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):

@@ -114,7 +114,7 @@ class Model(ABC):
 
     def argmax(self, x: Any, w: FloatArray) -> Any:
         """Return the output with the highest score w·Ψ(x, y)."""
-        return _first_best(self.outputs(x), lambda y: self._score(x, y, w))
+        return _first_best(self._listed(x), lambda y: self._score(x, y, w))
 
     def loss_augmented_argmax(self, x: Any, y_true: Any, w: FloatArray) -> Any:
         """Return the output with the highest Δ(y_true, y) + w·Ψ(x, y)."""
@@ -136,7 +136,7 @@ class Model(ABC):
     def m_best(self, x: Any, w: FloatArray, m: int) -> list[Any]:
         """Return the ``m`` outputs with the highest scores, best first; fewer where there are fewer."""
         # nlargest is stable: of equal scores the first listed comes first.
-        return heapq.nlargest(m, self.outputs(x), key=lambda y: self._score(x, y, w))
+        return heapq.nlargest(m, self._listed(x), key=lambda y: self._score(x, y, w))
 
     def diverse_argmax(self, x: Any, others: Sequence[Any], strengths: Sequence[float], w: FloatArray) -> Any:
         """Return the output with the highest w·Ψ(x, y) + Σ_j strengths[j] · Δ(others[j], y).
@@ -153,7 +153,7 @@ class Model(ABC):
             def value(y: Any) -> float:
                 return self._score(x, y, w) + sum(strength * self._loss(other, y) for other, strength in repelling)
 
-            return _first_best(self.outputs(x), value)
+            return _first_best(self._listed(x), value)
         if len(repelling) > 1:
             raise NotImplementedError(f"{type(self).__name__} {_LACKS_DIVERSE}")
         (other, strength), *_ = repelling
@@ -306,10 +306,16 @@ class Model(ABC):
     def _loss(self, y_true: Any, y: Any) -> float:
         return checked_loss(self.loss(y_true, y), "loss(y_true, y)")
 
+    def _listed(self, x: Any) -> Iterable[Any]:
+        outputs = self.outputs(x)
+        if outputs is None:
+            raise TypeError("outputs(x) must list all outputs of x, found None: is a return missing?")
+        return outputs
+
     def _with_truth(self, x: Any, y_true: Any) -> Iterable[Any]:
         """List the truth first: it is a constraint of its example whether or not ``outputs`` would list it."""
         yield y_true
-        yield from self.outputs(x)
+        yield from self._listed(x)
 
     def _enumerates(self, search: str) -> bool:
         """Return whether the search of this name, a rescaling or without loss, goes through :meth:`outputs`."""
@@ -318,7 +324,7 @@ class Model(ABC):
     def _lists(self, x: Any, y: Any) -> bool:
         """Return whether ``y`` is among the outputs of ``x``."""
         key = self.key(y)
-        return any(self.key(other) == key for other in self.outputs(x))
+        return any(self.key(other) == key for other in self._listed(x))
 
     def _overrides(self, method: str) -> bool:
         return getattr(getattr(self, method), "__func__", None) is not getattr(Model, method)

@@ -191,7 +191,7 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self._take(training, solution)
 
     def path(self, X: Any, y: Any, Cs: Any = 10, **fit_parameters: Any) -> EstimatorPath:
-        """Fit for each C of a grid, at little more than the cost of the largest; this estimator itself is not changed.
+        """Fit for each C of a grid, each from where the one before it ended; this estimator itself is not changed.
 
         Parameters
         ----------

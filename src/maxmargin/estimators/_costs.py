@@ -62,7 +62,8 @@ def loss_table(cost: Any, name: str, classes: NDArray[Any], others: str = "") ->
     if cost is None or (isinstance(cost, str) and cost == name):
         return None
     if isinstance(cost, str):
-        raise ValueError(f"cost must be {allowed}; found {cost!r}.")
+        hint = " Weights that balance the classes of rows are class_weight='balanced'." if cost == "balanced" else ""
+        raise ValueError(f"cost must be {allowed}; found {cost!r}.{hint}")
     if isinstance(cost, Mapping):
         return _label_weights(cost, classes)
     if is_number(cost):

@@ -200,6 +200,7 @@ class LinearClassifier(ClassifierMixin, KernelEstimator, MaxMarginEstimator):  #
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         """Return checked data."""
         check_places(X)
+        _check_one_kind(y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
         with _unsortable():
             check_classification_targets(y)
@@ -358,6 +359,17 @@ class LinearClassifier(ClassifierMixin, KernelEstimator, MaxMarginEstimator):  #
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = getattr(self.kernel, "name", self.kernel) == "precomputed"
         return tags
+
+
+def _check_one_kind(labels: Any) -> None:
+    """Refuse lists of strings and others, which NumPy would make strings of."""
+    if isinstance(labels, (list, tuple)):
+        are_strings = {isinstance(label, str) for label in labels}
+        if len(are_strings) > 1:
+            other = next(label for label in labels if not isinstance(label, str))
+            raise TypeError(
+                f"y holds labels that cannot be sorted, such as numbers among strings: found {other!r} and a string."
+            )
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def _has(method: str) -> Any:
 
 
 class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Choose C by held-out data: what ``GridSearchCV`` over C finds, for little more than a fit of the largest C per fold.
+    """Choose C by held-out data: what ``GridSearchCV`` over C finds, by one path for each fold.
 
     On each fold the estimator's path is trained from the smallest C up, each point from where the one before it ended, and scored
     on the part held out. The C of the best mean score, the smallest of several, is then fitted on all data.

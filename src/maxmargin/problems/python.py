@@ -330,7 +330,11 @@ def _pair(pair: tuple[Any, Any], n_features: int, name: str) -> tuple[NDArray[An
 
 def checked_loss(value: Any, name: str) -> float:
     """Return a loss as a float that is finite and not negative."""
-    loss = float(value)
+    try:
+        loss = float(value)
+    except (TypeError, ValueError):
+        found = "None: is a return missing?" if value is None else f"{value!r}."
+        raise TypeError(f"{name} must be a number, found {found}") from None
     if not 0.0 <= loss < np.inf:
         raise ValueError(f"{name} is {loss}; a loss must be finite and ≥ 0.")
     return loss
