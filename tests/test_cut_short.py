@@ -1,5 +1,7 @@
 """What training returns that is cut short far from the optimum: no more than w = 0 is worth, and something to predict with."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -52,6 +54,22 @@ def test_going_on_does_not_lose_what_there_was():
         with pytest.warns(ConvergenceWarning, match="max_iter"):
             svm.set_params(max_iter=max_iter).fit(X, Y)
     assert svm.certificate_.primal <= 10.0 * 6 * 60
+
+
+@pytest.mark.parametrize("solver", ["block-dual", "sdm"])
+def test_what_is_close_enough_at_the_end_has_converged(solver):
+    """Solvers evaluate their primal seldom: where max_iter ends them, only the last evaluation may show how close they are."""
+    X, Y = sequences(has_noise=True)
+    has_converged = []
+    for max_iter in range(1, 25):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = mm.train(mm.models.Chain(4), X, Y, solver=solver, max_iter=max_iter, tol=0.05).certificate
+        assert found.converged == (found.relative_gap <= 0.05)
+        assert (found.message == "the stopping rule was met") == found.converged
+        has_converged.append(found.converged)
+    assert has_converged == sorted(has_converged)
+    assert 0 < sum(has_converged) < 24
 
 
 def test_ctrl_c_while_precision_is_checked_ends_training(monkeypatch):

@@ -80,10 +80,14 @@ class Problem(ABC):
     has_vectors : bool
         Whether planes are vectors of n_weights numbers whose products are those of the feature space. Where they are not, w
         is known by its scores, and only cuts have products.
+    has_bounds : bool
+        Whether the solver at work reports bounds of the optimum, of which warnings then speak.
     bounds_misses : bool
         Whether searches that may miss the best output say by how much at most.
     left_open : bool
         Whether those behind the last primal may have missed some.
+    searches_graphs : bool
+        Whether outputs are labellings of graphs, whose search takes much longer than what is done with it.
     searches_in_python : bool
         Whether searches are a user's: they end when they like, whatever the time or Ctrl-C, and may run in other processes.
     depends_on_all : bool
@@ -93,6 +97,7 @@ class Problem(ABC):
     space: _core.PlaneSpace
     bounds_misses = False
     left_open = False
+    searches_graphs = False
     searches_in_python = False
     cheap_oracle = False
     can_be_inexact = False
@@ -101,6 +106,7 @@ class Problem(ABC):
     depends_on_all = False
     always_precise = False
     is_small = False
+    has_bounds = True
 
     def __init__(self, sample_weight: FloatArray | None, nonnegative: IntArray, n_jobs: int) -> None:
         self.sample_weight = sample_weight

@@ -29,6 +29,7 @@ class GraphProblem(LinearProblem):
 
     # The weights of nodes, which make the loss, and their candidates come with the features.
     planes_are_outputs = False
+    searches_graphs = True
 
     def __init__(
         self,
@@ -171,17 +172,20 @@ class GraphProblem(LinearProblem):
         self.is_exact = True
         self._searches_before = self._graph.searches_by_method()
 
+    def _what_is_known(self) -> str:
+        if not self.has_bounds:
+            return "steps may have been made away from others than the best"
+        missed = "the primal counts the bound on how much" if self.bounds_misses else "and nothing is known of how much"
+        return f"{missed}. The dual stays a lower bound"
+
     def report_inexact(self, example: int) -> None:
         """Note that a search of this graph is not known to be exact; warn the first time, or when training ends."""
         self._open_example = example
         if self._is_patient:
             return
         if self.is_exact:
-            known = (
-                "the primal counts the bound on how much" if self.bounds_misses else "and nothing is known of how much"
-            )
             warn_caller(
-                f"the search in graph {example} may have missed the best labelling; {known}. The dual stays a lower bound.",
+                f"the search in graph {example} may have missed the best labelling; {self._what_is_known()}.",
                 InexactOracleWarning,
             )
         self.is_exact = False

@@ -134,6 +134,7 @@ class OnlineSolver(Solver):
 
     def _begin(self, task: Task, state: OnlineState | None) -> None:
         problem = task.problem
+        problem.has_bounds = False
         if state is None:
             late = np.zeros(problem.n_weights if self.averages else 0)
             state = OnlineState(self.name, problem.zero_weights(), late)

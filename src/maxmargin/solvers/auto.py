@@ -21,7 +21,8 @@ _KEPT_PLANES = 10
 # With an exact kernel, rows are moved several times: where fewer columns of the matrix are kept, cuts take less time.
 _SHARE_OF_COLUMNS = 0.25
 # So many weights take few cuts, and so many examples no time that counts then; nor if these are single rows and the weights not
-# many. With a kernel only very few examples take none.
+# many. With a kernel only very few examples take none. Of graphs, whose searches take long, fewer make cuts the better choice.
+_FEW_GRAPHS = 20
 _FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES, _VERY_FEW_EXAMPLES = 64, 1000, 200, 50
 # With a kernel, rows push each other back and forth when they are moved one by one where nearly all squares lie along one
 # direction (a large constant).
@@ -139,6 +140,8 @@ def choose_by_planes(
 
 
 def _are_few(problem: Problem) -> bool:
+    if problem.searches_graphs:
+        return problem.n_examples <= _FEW_GRAPHS and problem.n_weights <= _FEW_WEIGHTS
     if not problem.is_small:
         return False
     if not problem.has_vectors:

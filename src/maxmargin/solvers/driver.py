@@ -39,6 +39,7 @@ _ROUNDED_OFF = 1e-6
 # A gap below this share of the primal that no longer falls is one of rounding.
 _ROUNDED_GAP = 1e-12
 INTERRUPTED = "training was interrupted"
+_CALLED_OFF = "the callback asked for an end"
 # Training that was cut short with more than this share of the primal open may be worse than no weights at all: shorter ones are
 # tried, so many times.
 _FAR_OFF, _SHORTER, _MOST_SHORTENED = 0.02, 0.25, 6
@@ -227,6 +228,7 @@ class _Run:
         self._stall = _Stall(self.solver.patience)
         self._rule_met: str | None = None  # the solver's own, in words
         self._start = time.perf_counter()
+        self.task.problem.has_bounds = self.solver.has_dual
         if self.solver.has_dual and self.solver.stops_on_gap:
             self.task.problem.search_briefly()
         else:
@@ -252,7 +254,15 @@ class _Run:
             if self._is_refuted():
                 self.best.primal = np.inf
                 return "the searches are proved to fail at the point that is returned"
-        return ending
+        if (
+            self._rule_met is None
+            and ending != _CALLED_OFF
+            and self.solver.stops_on_gap
+            and self.best.is_within(self.task.tol)
+        ):
+            # What time or iterations ended was there already, which only the last evaluation showed.
+            self._rule_met = Iterate().rule
+        return ending if self._rule_met is None else self._rule_met
 
     def _close(self) -> None:
         """Look for what is left open at the best point, if there is time for it."""
@@ -303,7 +313,7 @@ class _Run:
         """Return why training ends with this iterate; nothing where it goes on."""
         best, problem = self.best, self.task.problem
         if self.callback is not None and _is_end(self.callback, self.history[-1]):
-            return "the callback asked for an end"
+            return _CALLED_OFF
         if best.is_within(_PRECISE_BELOW):
             self.solver.demand_precision()
         if best.meets_rule(iterate, self.solver, self.task):
