@@ -31,6 +31,8 @@ from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
 
 # Under tol, ε starts at this share of the mean slack at w = 0.
 _FIRST_SHARE = 0.1
+# … and never gets below this share of P per unit of C: steps within rounding lead α out of its simplex, bit by bit.
+_LEAST_SHARE = 1e-14
 # The QP is solved to this share of ε, or of the mean violation at the last sweep where that was larger: planes found far from the
 # optimum do not deserve more.
 _QP_SHARE = 0.1
@@ -92,7 +94,7 @@ class NSlack(Solver):
             if epsilon is None:
                 epsilon = max(_FIRST_SHARE * float(slacks.mean()), np.finfo(float).tiny)
             elif n_added == 0 and not has_epsilon:
-                epsilon *= 0.3
+                epsilon = max(0.3 * epsilon, _LEAST_SHARE * primal / sweep.total_budget)
             sweep.solve(epsilon)
 
     _sweep: _Sweep | None = None
