@@ -149,10 +149,15 @@ ReducedCut LinearSpace::sum_found(const Scalar* table, const double* sample_weig
             add_parts(parts[thread], s * factor(delta), cut.sum.data());
         };
         const int64_t begin = chunk * n / n_chunks, end = (chunk + 1) * n / n_chunks;
+        const auto counts = [&](int64_t i) { return !sample_weight || sample_weight[i] != 0.0; };
         for (int64_t first = begin; first < end;) {
             int64_t next = first + 1;
+            if (!counts(first)) {
+                first = next;
+                continue;
+            }
             const int64_t begin_row = structure_->rows(first).begin;
-            while (next < end && structure_->rows(next).end - begin_row <= rows_per_run) ++next;
+            while (next < end && counts(next) && structure_->rows(next).end - begin_row <= rows_per_run) ++next;
             search_run(first, next, table, search_kind(), memory[thread], fill, add);
             first = next;
         }

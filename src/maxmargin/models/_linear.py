@@ -170,14 +170,14 @@ class LinearModel(ABC):
             raise ValueError("nonnegative is for weights of features; with a kernel there are none.")
         common = structure, rescaling, sample_weight, n_jobs
         if isinstance(kernel, LowRank):
-            features = LowRankFeatures(kernel, X)
+            features = LowRankFeatures(kernel, X, _counted_rows(X, sample_weight, offsets))
             self.n_features = features.rows.shape[1]
             return LowRankProblem(features, *common, n_columns=self._rows, cheap_oracle=self.cheap_oracle)
         check_precomputed(kernel, X)
         # w has a coefficient for each training row.
         self.n_features = X.shape[0]
         return KernelProblem(
-            kernel.for_data(X),
+            kernel.for_data(_counted_rows(X, sample_weight, offsets)) if kernel.is_native else kernel.for_data(X),
             X,
             *common,
             n_columns=self._rows,
@@ -283,6 +283,14 @@ def label_numbers(labels: NDArray[Any], n_labels: int, place: Callable[[int], st
         row = int(np.argmax(bad))
         raise ValueError(f"{place(row)} is {labels[row]}; expected a whole number from 0 to {n_labels - 1}.")
     return np.ascontiguousarray(numbers, dtype=np.int32)
+
+
+def _counted_rows(X: Any, sample_weight: FloatArray | None, offsets: IntArray | None) -> Any:
+    """Return the rows of examples with a weight above 0, by which kernels are chosen; all where none has one."""
+    if sample_weight is None or sample_weight.all() or not sample_weight.any():
+        return X
+    is_counted = sample_weight > 0.0
+    return X[is_counted if offsets is None else np.repeat(is_counted, np.diff(offsets))]
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_examples: int) -> FloatArray | None:

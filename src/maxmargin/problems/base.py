@@ -220,6 +220,11 @@ class Problem(ABC):
             self._all_ids = np.arange(self.n_examples, dtype=np.int64)
         return self._all_ids
 
+    @property
+    def searched_ids(self) -> IntArray:
+        """The numbers of the examples with a weight above 0, which are those that are searched."""
+        return self.all_ids if self.sample_weight is None else np.flatnonzero(self.sample_weight)
+
     def zero_weights(self) -> DenseWeights:
         """Return w = 0."""
         return DenseWeights(self.n_weights)
@@ -255,8 +260,10 @@ class Problem(ABC):
         """Return the most violated plane of each listed example; planes equal to the truth's are left out.
 
         ``precise=False`` allows scores in float32: the planes are as good as any for training, but a value computed
-        from them may fall short of the maximum by a rounding error.
+        from them may fall short of the maximum by a rounding error. Examples of sample weight 0 are not searched, and left out.
         """
+        if self.sample_weight is not None:
+            ids = ids[self.sample_weight[ids] > 0.0]
         self.oracle_calls += len(ids)
         return self._search(ids, weights, precise)
 
@@ -447,7 +454,7 @@ class LinearProblem(Problem):
         if self.n_weights > self._SUMMED_BELOW or not self.has_vectors:
             super().separate_into(cuts, weights, precise=precise)
             return
-        self.oracle_calls += self.n_examples
+        self.oracle_calls += len(self.searched_ids)
         rounded = None if precise or self.always_precise else weights.rounded
         loss, total, _ = self.space.separate_and_sum(weights.exact, rounded, self.sample_weight, self.n_jobs)
         cuts.load(loss, total)

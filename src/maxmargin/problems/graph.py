@@ -104,7 +104,7 @@ class GraphProblem(LinearProblem):
 
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
         found = super()._search(ids, weights, precise)
-        self._note_pass(weights if np.array_equal(ids, self.all_ids) else None)
+        self._note_pass(weights if np.array_equal(ids, self.searched_ids) else None)
         return found
 
     def oracle(
@@ -146,6 +146,8 @@ class GraphProblem(LinearProblem):
         shortfalls = self._graph.shortfalls()
         if ids is not None:
             shortfalls = np.where(np.isin(self.all_ids, ids), shortfalls, 0.0)
+        if self.sample_weight is not None:
+            shortfalls = np.where(self.sample_weight > 0.0, shortfalls, 0.0)
         is_open = ~(shortfalls <= _CLOSED * (1.0 + np.abs(values)))
         self.left_open = bool(np.any(is_open))
         if self.left_open:

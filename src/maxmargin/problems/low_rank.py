@@ -19,14 +19,15 @@ from maxmargin.problems.weights import DenseWeights
 
 
 class LowRankFeatures:
-    """The features of some rows, and the way back from weights to an expansion over the basis."""
+    """The features of rows X, by a basis chosen from ``counted`` ones, and the way back from weights to an expansion over it."""
 
-    def __init__(self, low_rank: LowRank, X: Any) -> None:
-        kernel = low_rank.kernel.for_data(X)
+    def __init__(self, low_rank: LowRank, X: Any, counted: Any = None) -> None:
+        counted = X if counted is None else counted
+        kernel = low_rank.kernel.for_data(counted)
         self._kernel = replace(kernel, constant=0.0)
         self._constant = float(np.sqrt(kernel.constant))
         rng = np.random.default_rng(low_rank.random_state)
-        self._map = LowRankMap.fit(self._kernel, X, low_rank.n_components, low_rank.basis, rng)
+        self._map = LowRankMap.fit(self._kernel, counted, low_rank.n_components, low_rank.basis, rng)
         dtype = np.float64 if X.shape[0] <= DOUBLE_ROWS else np.float32
         has_constant = self._constant > 0.0
         self.rows: NDArray[Any] = np.empty((X.shape[0], self._map.n_components + has_constant), dtype)

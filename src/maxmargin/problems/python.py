@@ -65,12 +65,6 @@ class PythonProblem(Problem):
             from maxmargin.problems.workers import WorkerPool  # brings joblib, which nobody else needs
 
             self._workers = WorkerPool(self._searcher, model.n_features, n_jobs)
-        self._is_searched = None if sample_weight is None else sample_weight > 0.0
-
-    def separate(self, ids: IntArray, weights: DenseWeights, *, precise: bool) -> _core.PlaneBatch:
-        """Return the most violated plane of each listed example; planes equal to the truth's are left out."""
-        wanted = ids if self._is_searched is None else ids[self._is_searched[ids]]
-        return super().separate(wanted, weights, precise=precise)
 
     def oracle(
         self, weights: DenseWeights, *, precise: bool, plain: bool = False, k_best: int | None = None

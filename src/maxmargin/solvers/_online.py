@@ -88,7 +88,7 @@ class OnlineSolver(Solver):
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per epoch, whose details tell what was seen in it."""
         self._begin(task, None)
-        ids = visited(task.problem)
+        ids = task.problem.searched_ids
         before = np.inf
         for epoch in range(1, self.option["epochs"] + 1):
             updates, loss = self._visit_all(task, task.rng.permutation(ids))
@@ -103,7 +103,7 @@ class OnlineSolver(Solver):
 
     def learn(self, task: Task, state: OnlineState | None) -> OnlineState:
         """Visit the examples once, in their order, going on from ``state``, and return what the next call goes on from."""
-        ids = visited(task.problem)
+        ids = task.problem.searched_ids
         self._begin(task, state)
         try:
             self._visit_all(task, ids)
@@ -138,7 +138,7 @@ class OnlineSolver(Solver):
         if state is None:
             late = np.zeros(problem.n_weights if self.averages else 0)
             state = OnlineState(self.name, problem.zero_weights(), late)
-        state.n_examples += len(visited(problem))
+        state.n_examples += len(problem.searched_ids)
         self._choose_step(task, state)
         self._pass = new_pass(problem, state.weights, state.visits)
         self._oracle = self._make_oracle(problem, state.weights)
@@ -168,11 +168,6 @@ class OnlineSolver(Solver):
                 break
         task.problem.report_open()
         return updates, loss
-
-
-def visited(problem: Problem) -> IntArray:
-    """Return the numbers of the examples with a weight above 0."""
-    return problem.all_ids if problem.sample_weight is None else np.flatnonzero(problem.sample_weight)
 
 
 def new_pass(problem: Problem, weights: DenseWeights, visits: int) -> _core.OnlinePass:

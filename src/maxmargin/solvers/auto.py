@@ -87,7 +87,7 @@ def choose_by_problem(
 
     With an exact kernel, cuts of samples where ``can_sample`` and exact ones would take too long.
     """
-    ids = problem.all_ids[:_PROBED]
+    ids = problem.searched_ids[:_PROBED]
     if can_sample and loss == "hinge" and not problem.has_vectors and not problem.is_small:
         sampled = _with_samples(problem, max_time)
         if sampled is not None:

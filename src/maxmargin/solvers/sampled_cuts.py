@@ -171,7 +171,7 @@ class SampledCutsSolver(Solver):
         problem, model, size = self._problem, self._model, self.option["primal_sample"]
         if problem is None or model is None or self.option["strategy"] == "linear" or size is None:
             return None
-        drawable = _drawable(problem)
+        drawable = problem.searched_ids
         if size >= len(drawable):
             return None
         sampled, weights = model.sampled, model.weights
@@ -243,7 +243,7 @@ class SampledCutsSolver(Solver):
         assert isinstance(model.weights, ExpansionWeights)
         self._begin(task, cuts, epsilon=self.option["epsilon"] * problem.n_examples)
         epsilon = Annealed(self.option["epsilon"] * problem.n_examples, self.option["annealing"])
-        drawable = _drawable(problem)
+        drawable = problem.searched_ids
         n = len(drawable)
         r = min(self.option["sample_size"], n)
         while True:
@@ -348,11 +348,6 @@ class Annealed:
 
 def _watch() -> Stopwatch:
     return Stopwatch("scores", "oracle", "gram", "qp", "weights")
-
-
-def _drawable(problem: KernelScores) -> IntArray:
-    """Return the examples that count."""
-    return problem.all_ids if problem.sample_weight is None else np.flatnonzero(problem.sample_weight)
 
 
 def _primal_estimate(norm2: float, C: float, values: FloatArray, r: int, n: int) -> PrimalEstimate:

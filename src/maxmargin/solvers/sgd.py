@@ -23,7 +23,7 @@ from maxmargin import _core
 from maxmargin._parameters import is_number
 from maxmargin.problems.base import IntArray, Problem
 from maxmargin.problems.weights import DenseWeights
-from maxmargin.solvers._online import EPOCHS, OnlineSolver, OnlineState, min_progress, new_pass, visited
+from maxmargin.solvers._online import EPOCHS, OnlineSolver, OnlineState, min_progress, new_pass
 from maxmargin.solvers.base import Option, Task
 
 _CANDIDATES = [2.0**-k for k in range(1, 6)]
@@ -81,7 +81,7 @@ class SGD(OnlineSolver):
 
     def _best_eta0(self, task: Task) -> float:
         problem = task.problem
-        sample = task.rng.permutation(visited(problem))[:_SAMPLE_SIZE]
+        sample = task.rng.permutation(problem.searched_ids)[:_SAMPLE_SIZE]
         primals = []
         for eta0 in _CANDIDATES:
             weights = problem.zero_weights()
