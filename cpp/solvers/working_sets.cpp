@@ -10,6 +10,12 @@
 
 namespace maxmargin {
 
+namespace {
+
+constexpr double rounded_off = 1e-6;
+
+}  // namespace
+
 WorkingSets::WorkingSets(std::shared_ptr<const PlaneSpace> space, std::vector<double> budgets, bool squared, std::vector<int64_t> nonnegative,
                          bool by_components)
     : space_(std::move(space)),
@@ -154,6 +160,11 @@ double WorkingSets::linear_part() const {
 }
 
 void WorkingSets::weights(double* w) {
+    // Millions of small steps put α above its budget by what each of them rounded, and the dual above the optimum. (What is far above it comes
+    // from an earlier run with other budgets, and is seen to as a whole.)
+    for (std::vector<Block>& own : blocks_)
+        for (Block& block : own)
+            if (block.total() < (1.0 + rounded_off) * block.budget) cut_to_budget(block);
     sum(w);
     for (size_t j = 0; j < nonnegative_.size(); ++j) {
         unclipped_[j] = w[nonnegative_[j]];

@@ -32,7 +32,7 @@ from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
 # Under tol, ε starts at this share of the mean slack at w = 0.
 _FIRST_SHARE = 0.1
 # … and never gets below this share of P per unit of C: steps within rounding lead α out of its simplex, bit by bit.
-_LEAST_SHARE = 1e-14
+_LEAST_SHARE = 1e-12
 # The QP is solved to this share of ε, or of the mean violation at the last sweep where that was larger: planes found far from the
 # optimum do not deserve more.
 _QP_SHARE = 0.1
