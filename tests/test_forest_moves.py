@@ -105,6 +105,23 @@ def test_moves_give_what_they_gave_before():
     assert scores == sorted(scores)
 
 
+@pytest.mark.parametrize("seed", [1473, 17811])
+def test_large_scores_that_cancel_do_not_move_for_ever(seed):
+    """Sums are small, what they rounded by is not, and looked like a gain again and again in these two."""
+    rng = np.random.default_rng(seed)
+    side, n_labels = int(rng.integers(3, 7)), int(rng.integers(2, 5))
+    kind = ["table", "potts", "shared"][(seed + 1) % 3]
+    graph = random_graph(rng, [n_labels] * side**2, grid_edges(side, side), kind)
+    size = 10.0 ** rng.integers(10, 19)
+    graph.unary += np.repeat(rng.choice([size, -size, 0], side**2), n_labels)
+    if seed % 2 == 0:
+        graph.values += rng.choice([size, -size, 0], len(graph.values))
+    start = time.perf_counter()
+    solver_of(graph).run(max_iter=12, stall=0.0, max_seconds=10.0)
+    # A hundredth of a second, or all the time there is.
+    assert time.perf_counter() - start < 5.0
+
+
 def test_moves_keep_a_time_limit():
     graph = hard_graph(np.random.default_rng(0), [20] * 90_000, grid_edges(300, 300), "potts")
     solver = solver_of(graph)

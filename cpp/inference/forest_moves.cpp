@@ -12,6 +12,8 @@ namespace maxmargin {
 namespace {
 
 constexpr int most_forests = 4;
+// Far more than there are gains; but where large scores cancel, what they round to may look like gains for ever.
+constexpr size_t most_rounds = 100;
 // What sums of many scores lose, as a share of them: less is no gain.
 constexpr double rounding = 1e-12;
 
@@ -73,8 +75,8 @@ ForestMoves::ForestMoves(const GraphShape& shape, const PairLinks& links) : scor
 void ForestMoves::improve(const GraphShape& shape, const PairLinks& links, const double* unary, const std::function<bool()>& is_over, std::vector<int32_t>& labels) {
     // A forest is moved again only after another move changed something, single nodes also after their own.
     const size_t n_moves = forests_.size() + !single_.empty();
-    size_t n_in_vain = 0;
-    for (size_t k = 0; n_in_vain < n_moves && !is_over(); k = (k + 1) % n_moves) {
+    size_t n_in_vain = 0, n_made = 0;
+    for (size_t k = 0; n_in_vain < n_moves && n_made < most_rounds * n_moves && !is_over(); k = (k + 1) % n_moves, ++n_made) {
         if (k < forests_.size()) n_in_vain = move(forests_[k], shape, links, unary, labels) ? 1 : n_in_vain + 1;
         else n_in_vain = move_single_nodes(shape, links, unary, labels) ? 0 : n_in_vain + 1;
     }
