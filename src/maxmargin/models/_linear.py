@@ -177,7 +177,7 @@ class LinearModel(ABC):
         # w has a coefficient for each training row.
         self.n_features = X.shape[0]
         return KernelProblem(
-            kernel.for_data(_counted_rows(X, sample_weight, offsets)) if kernel.is_native else kernel.for_data(X),
+            kernel.for_data(_counted_rows(X, sample_weight, offsets)),
             X,
             *common,
             n_columns=self._rows,

@@ -298,9 +298,11 @@ class Problem(ABC):
     def primal(self, weights: DenseWeights, C: float, *, squared: bool, ids: IntArray | None = None) -> float:
         """Return ½‖w‖² + C Σ s_i H_i (or H_i²), exactly; with ``ids`` the sum over these examples only."""
         slacks = self.slacks(weights, ids)
-        cost = slacks**2 if squared else slacks
-        total = float(cost.sum() if self.sample_weight is None else self.sample_weight @ cost)
-        return 0.5 * weights.norm2() + C * total
+        return 0.5 * weights.norm2() + C * self._weighted(slacks**2 if squared else slacks)
+
+    def _weighted(self, of_examples: FloatArray) -> float:
+        """Return the sum over the examples, each times its weight."""
+        return float(of_examples.sum() if self.sample_weight is None else self.sample_weight @ of_examples)
 
     def score_line(self) -> _core.ScoreLine | None:
         """Return the scores of all rows along a line, for models whose search is cheaper than scoring; else None."""

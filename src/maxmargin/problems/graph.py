@@ -155,9 +155,6 @@ class GraphProblem(LinearProblem):
         self._found, self._missed = values, np.nan_to_num(shortfalls)
         return self._missed
 
-    def _weighted(self, of_examples: FloatArray) -> float:
-        return float(of_examples.sum() if self.sample_weight is None else self.sample_weight @ of_examples)
-
     def report_open(self) -> None:
         """Report searches that did not close since the last call."""
         if self.can_be_inexact and self._graph.take_open():

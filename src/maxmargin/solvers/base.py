@@ -20,6 +20,8 @@ from maxmargin.problems.weights import DenseWeights
 
 Record = dict[str, Any]
 
+RULE_MET = "the stopping rule was met"
+
 
 @dataclass
 class Iterate:
@@ -37,7 +39,7 @@ class Iterate:
     dual: float | None = None
     wanted_gap: float | None = None
     is_last: bool = False
-    rule: str = "the stopping rule was met"
+    rule: str = RULE_MET
     details: Record = field(default_factory=dict)
 
 

@@ -16,7 +16,7 @@ from maxmargin._result import Certificate, Solution
 from maxmargin._warnings import warn_caller
 from maxmargin.problems.base import Problem
 from maxmargin.problems.weights import DenseWeights
-from maxmargin.solvers.base import Iterate, PrimalEstimate, Record, Solver, Task
+from maxmargin.solvers.base import RULE_MET, Iterate, PrimalEstimate, Record, Solver, Task
 
 # Kernel values in float32 may move bounds by this share of what is asked for, or of what was reached.
 _ERROR_SHARE = 0.3
@@ -261,7 +261,7 @@ class _Run:
             and self.best.is_within(self.task.tol)
         ):
             # What time or iterations ended was there already, which only the last evaluation showed.
-            self._rule_met = Iterate().rule
+            self._rule_met = RULE_MET
         return ending if self._rule_met is None else self._rule_met
 
     def _close(self) -> None:
