@@ -66,6 +66,49 @@ def test_sweeps_over_working_sets_reach_the_reference_optimum(name, rescaling, s
     assert np.all(stored[s == 0] == 0)
 
 
+@pytest.mark.parametrize("step", ["exact", "pairs"])
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_over_relaxed_sweeps_never_lose_and_reach_the_same_optimum(name, nonnegative, step):
+    rng = np.random.default_rng([MODELS.index(name), nonnegative])
+    model = random_model(name, rng)
+    chosen, X, Y = native(model)
+    problem = chosen.bind(X, Y)
+    batch = many_planes(problem, rng, rounds=8)
+    psi = explicit_planes(chosen, model, batch, "margin")[1]
+    J = np.flatnonzero(np.any(psi != 0, axis=0))[::3] if nonnegative else np.zeros(0, np.int64)
+    duals = {}
+    # The last one leaves its blocks early: steps that are broken off may go too far.
+    for relaxation, solve_to in ((1.0, 1e-12), (1.5, 1e-12), (1.95, 1e-12), (1.95, 0.5)):
+        sets = _core.WorkingSets(problem.space, np.full(model.n_examples, 0.7), False, J)
+        all_planes_inserted(sets, problem, batch)
+        rule = _core.Rule(step, solve_above=1e-10, solve_to=solve_to, relaxation=relaxation)
+        w, last = np.zeros(problem.n_weights), 0.0
+        for _ in range(3000):
+            swept = sets.sweep(rng.permutation(model.n_examples), rule, w)
+            dual = sets.linear_part() - 0.5 * w @ w
+            assert dual >= last - 1e-9 * abs(last)
+            assert nonnegative or swept.gain == pytest.approx(dual - last, abs=1e-9)
+            assert -1e-12 <= swept.passed_over <= swept.gap * (1 + 1e-9) + 1e-12
+            last = dual
+            if swept.violation <= 1e-10:
+                break
+        duals[relaxation, solve_to] = last
+    del duals[1.95, 0.5]
+    assert list(duals.values()) == pytest.approx([duals[1.0, 1e-12]] * 3, rel=1e-7)
+
+
+def test_over_relaxation_has_its_bounds():
+    for relaxation in (0.99, 2.0, np.nan):
+        with pytest.raises(ValueError, match="relaxation must be at least 1 and less than 2"):
+            _core.Rule("exact", relaxation=relaxation)
+    with pytest.raises(ValueError, match="and 1 for coordinates"):
+        _core.Rule("coordinates", relaxation=1.5)
+    sets = _core.WorkingSets(_core.VectorSpace(1, 2, "margin"), np.ones(1), True, np.zeros(0, np.int64))
+    with pytest.raises(ValueError, match="relaxation is for the hinge loss"):
+        sets.sweep(np.zeros(1, np.int64), exact(1e-3, 1.5), np.zeros(2))
+
+
 def test_pruning_drops_idle_planes_and_leaves_the_optimum_alone():
     rng = np.random.default_rng(2)
     model = random_model("chain", rng)

@@ -47,6 +47,7 @@ CONFIGURATIONS = {
     "bcfw, pairs by gaps": ("bcfw", "hinge", {"pairwise": True, "gap_sampling": True, "batch_size": 2}),
     "sdm": ("sdm", "hinge", {}),
     "sdm, batches": ("sdm", "hinge", {"batch_size": 3, "kappa1": 1, "kappa2": 2}),
+    "sdm, over-relaxed": ("sdm", "hinge", {"relaxation": 1.7, "tau": 4.0, "tau_inner": 2.0}),
     "dcd": ("dcd", "squared_hinge", {}),
     "dcd-light": ("dcd-light", "squared_hinge", {}),
     "dcd-light, batches": ("dcd-light", "squared_hinge", {"batch_size": 3}),

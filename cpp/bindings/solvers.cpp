@@ -189,22 +189,25 @@ void bind_rule(nb::module_& m) {
             "__init__",
             [](WorkingSets::Rule* self, const std::string& step, double insert_above, double solve_above, double solve_to, int64_t max_planes,
                bool drops_empty, uint64_t seed, bool searches, double search_work, int64_t search_batch,
-               std::optional<int64_t> patience) {
+               std::optional<int64_t> patience, double relaxation) {
                 using Step = WorkingSets::Step;
                 require(step == "exact" || step == "pairs" || step == "coordinates", "step must be 'exact', 'pairs' or 'coordinates', found '" + step + "'.");
                 require(max_planes >= 1, "max_planes must be at least 1.");
                 require(search_batch >= 1, "search_batch must be at least 1.");
+                require(relaxation >= 1.0 && relaxation < 2.0 && (relaxation == 1.0 || step != "coordinates"),
+                        "relaxation must be at least 1 and less than 2, and 1 for coordinates.");
                 new (self) WorkingSets::Rule{step == "exact" ? Step::exact : step == "pairs" ? Step::pairs : Step::coordinates, insert_above,
-                                             solve_above, solve_to, static_cast<size_t>(max_planes), drops_empty, seed, searches, search_work, search_batch, patience.value_or(std::numeric_limits<int64_t>::max())};
+                                             solve_above, solve_to, static_cast<size_t>(max_planes), drops_empty, seed, searches, search_work, search_batch, patience.value_or(std::numeric_limits<int64_t>::max()), relaxation};
             },
             arg("step"), nb::kw_only(), arg("insert_above") = 0.0, arg("solve_above") = 0.0, arg("solve_to") = 0.0,
-            arg("max_planes") = int64_t{1} << 30, arg("drops_empty") = false, arg("seed") = 0, arg("searches") = true, arg("search_work") = 0.0, arg("search_batch") = 1, arg("patience").none() = nb::none());
+            arg("max_planes") = int64_t{1} << 30, arg("drops_empty") = false, arg("seed") = 0, arg("searches") = true, arg("search_work") = 0.0, arg("search_batch") = 1, arg("patience").none() = nb::none(), arg("relaxation") = 1.0);
 }
 
 void bind_working_sets(nb::module_& m) {
     bind_rule(m);
     nb::class_<WorkingSets::Sweep>(m, "Sweep")
         .def_ro("gap", &WorkingSets::Sweep::gap)
+        .def_ro("passed_over", &WorkingSets::Sweep::passed_over)
         .def_ro("gain", &WorkingSets::Sweep::gain)
         .def_ro("violation", &WorkingSets::Sweep::violation)
         .def_ro("steps", &WorkingSets::Sweep::steps)

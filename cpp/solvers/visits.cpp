@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 
 #include "qp/block_steps.hpp"
 #include "qp/smo.hpp"
@@ -53,7 +54,12 @@ void note(std::vector<int64_t>& examples, int64_t example) {
 }
 }  // namespace
 
+void WorkingSets::check(const Rule& rule) const {
+    if (rule.relaxation != 1.0 && squared_) throw std::invalid_argument("relaxation is for the hinge loss, found the squared hinge.");
+}
+
 WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule& rule, MovingWeights w, const Workers& workers) {
+    check(rule);
     Sweep result;
     memory_->random = {rule.seed};
     const KnownWeights known(*space_, *memory_->scratch);
@@ -86,6 +92,7 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule
 
 WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, MovingWeights w,
                                      const Workers& workers) {
+    check(rule);
     Sweep result;
     memory_->random = {rule.seed};
     const KnownWeights known(*space_, *memory_->scratch);
@@ -201,6 +208,7 @@ void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& ru
     const double violated = violation(block, rule, gap);
     result.violation = std::max(result.violation, violated);
     if (violated <= rule.solve_above || block.size() == 0) {
+        result.passed_over += gap;
         // One that has just joined stays until the block is solved with it.
         if (!candidate && block.size() > rule.max_planes) drop_planes(block, rule, result);
         return;
@@ -216,6 +224,7 @@ void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& ru
         block.alpha = memory.before;  // an interrupted block must not leave α and w apart
         throw;
     }
+    if (rule.relaxation > 1.0) unbend(block, rule);
     // The dual is quadratic: its gain is the change of α times the mean of the derivatives before and after.
     for (size_t p = 0; p < block.size(); ++p) result.gain += 0.5 * (block.alpha[p] - memory.before[p]) * (memory.change[p] + memory.values[p]);
     move(block, w);
@@ -257,9 +266,9 @@ int64_t WorkingSets::solve(Block& block, const Rule& rule) {
     const size_t n = block.size();
     const double C = block.budget, ridge = squared_ ? 1.0 / (2.0 * C) : 0.0;
     const double* gram = block.gram.data();
-    if (squared_) {
+    if (squared_ || rule.relaxation > 1.0) {
         memory.gram = block.gram;
-        for (double& entry : memory.gram) entry += ridge;
+        for (double& entry : memory.gram) entry = (entry + ridge) / rule.relaxation;
         gram = memory.gram.data();
     }
     double* values = memory.values.data();
@@ -274,6 +283,25 @@ int64_t WorkingSets::solve(Block& block, const Rule& rule) {
     }
     const double budget = squared_ ? std::numeric_limits<double>::infinity() : C;
     return smo(gram, n, n, values, alpha, budget, rule.solve_to * C, max_block_steps, ridge).steps;
+}
+
+// memory.values, which a solve with over-relaxation left as if the dual were flatter, become F at α. A best step there raises the
+// dual, by theory; one that was broken off may have gone too far, and is cut back to the best of its length.
+void WorkingSets::unbend(Block& block, const Rule& rule) {
+    Memory& memory = *memory_;
+    double slope = 0.0, curvature = 0.0;
+    for (size_t p = 0; p < block.size(); ++p) {
+        const double fall = rule.relaxation * (memory.change[p] - memory.values[p]), step = block.alpha[p] - memory.before[p];
+        memory.values[p] = memory.change[p] - fall;
+        slope += step * memory.change[p];
+        curvature += step * fall;
+    }
+    if (2.0 * slope >= curvature) return;
+    const double share = std::max(0.0, slope / curvature);
+    for (size_t p = 0; p < block.size(); ++p) {
+        block.alpha[p] = memory.before[p] + share * (block.alpha[p] - memory.before[p]);
+        memory.values[p] = memory.change[p] + share * (memory.values[p] - memory.change[p]);
+    }
 }
 
 void WorkingSets::drop_planes(Block& block, const Rule& rule, Sweep& result) {

@@ -58,12 +58,16 @@ class WorkingSets {
         double search_work = 0.0;     // what that takes beside reading the rows, in rows
         int64_t search_batch = 1;     // so many such visits search at once, by several threads, at the same w
         int64_t patience = std::numeric_limits<int64_t>::max();  // a sweep leaves out blocks that so many visits have not moved
+        // Over-relaxation, from 1 to less than 2, for the hinge and for exact steps and pairs: blocks move as if the dual were so
+        // much flatter than it is, beyond what is best for them alone. Those that pull at the same weights get there sooner.
+        double relaxation = 1.0;
     };
     struct Sweep {
-        double gap = 0.0;        // Σ over blocks of the block's own duality gap when it was visited
-        double gain = 0.0;       // of the dual
-        double violation = 0.0;  // the largest: as solve_above measures it
-        int64_t steps = 0;       // of the small QPs
+        double gap = 0.0;          // Σ over blocks of the block's own duality gap when it was visited
+        double passed_over = 0.0;  // what of it blocks have that were left as they are
+        double gain = 0.0;         // of the dual
+        double violation = 0.0;    // the largest: as solve_above measures it
+        int64_t steps = 0;         // of the small QPs
         int64_t added = 0, dropped = 0;
         int64_t visits = 0, moves = 0;  // of blocks
         double work = 0.0;              // what was read, in rows of features
@@ -143,7 +147,9 @@ class WorkingSets {
     bool find_within(const Block& block, WeightsView w, Candidate& found) const;
     bool joins(const Block& block, const Rule& rule) const;
     double violation(const Block& block, const Rule& rule, double gap) const;
+    void check(const Rule& rule) const;
     int64_t solve(Block& block, const Rule& rule);
+    void unbend(Block& block, const Rule& rule);
     void drop_planes(Block& block, const Rule& rule, Sweep& result);
     void move(const Block& block, MovingWeights w);
     bool insert(Block& block, const Candidate& plane, const double* w, double epsilon);

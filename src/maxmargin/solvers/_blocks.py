@@ -17,9 +17,6 @@ from maxmargin.solvers.base import Iterate, Option, Solver, Task
 
 # An estimate of the gap that is off by less than this factor does not delay the end.
 _DOUBT = 0.7
-# A loop that gains no more than the first share of the gap has done what its tolerance lets it do, if that may hide the second.
-_LITTLE = 0.01
-_MATTERS = 0.1
 
 BATCH_SIZE: Option = Option(
     1,
@@ -197,11 +194,6 @@ class BlockSolver(Solver):
     def _is_proof(self, task: Task) -> bool:
         """Whether a loop that found nothing proves that there is nothing: a float32 search does not."""
         return self.precise or task.problem.always_precise
-
-    @staticmethod
-    def _is_held_back(gain: float, gap: float, hidden: float) -> bool:
-        """Whether a loop over the oracle gained next to nothing, and what its tolerance may hide of the gap matters."""
-        return gain <= _LITTLE * gap and hidden > _MATTERS * gap
 
     def _after_loop(self, blocks: Blocks, swept: _core.Sweep, dual: float, *, is_last: bool) -> Iterate:
         """Return the iterate after a loop over the oracle that left the dual at this value.

@@ -12,6 +12,9 @@ exactly and writes w once (Balamurugan et al. 2011; Chang and Yih 2013; Shah et 
      features it reads than the iteration has so far: the next oracle pass then gains more. (Work is counted, not timed,
      so that results repeat.)
 
+Under the hinge, visits after the first bounds are over-relaxed: a block moves as if the dual were 1.3 times flatter than it is,
+because others that pull at the same weights will go the same way. Any factor below 2 raises the dual at every visit.
+
 The iteration that may be the last evaluates the mean of w over its sweeps, which is nearer to the optimum than the last w (the
 gap it leaves was two thirds, on tagging): any w has a primal, and the dual needs α alone.
 
@@ -64,6 +67,8 @@ _FIRST_PASSES, _FIRST_BATCH = 2, 64
 _DEAR = 400.0
 # A block that did not move at its last visit waits for the next pass.
 _PATIENCE = 1
+# The over-relaxation. With 1.3 to 1.6 tagging takes a tenth to a sixth less time at a large C, hardly any less at a small one.
+_RELAXATION = 1.3
 # Where searching a stretch takes more than so many times the reading of its rows, a number of visits search at once, in threads.
 _CHEAP_SEARCH, _SEARCH_BATCH = 4.0, 32
 # Sweeps search their stretches while more than this share of the visits finds a plane.
@@ -488,5 +493,6 @@ class _Blocks(Blocks):
             search_work=self._search_work,
             search_batch=1 if self._search_work <= _CHEAP_SEARCH else _SEARCH_BATCH,
             patience=_PATIENCE,
+            relaxation=1.0 if self.squared or self._relative_gaps[1] == np.inf else _RELAXATION,
             drops_empty=drops,
         )

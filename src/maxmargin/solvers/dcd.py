@@ -44,6 +44,8 @@ _DELTA: dict[str, Option] = {
         "δ to begin with: the violation above which planes join",
     ),
 }
+# A loop that gains no more than the first share of the gap has done what δ lets it do, if that may hide the second.
+_LITTLE, _MATTERS = 0.01, 0.1
 # CPD has converged on its planes when their gap is this share of what it was with the new ones.
 _CONVERGED = 0.3
 _MOST_SWEEPS = 1000
@@ -76,7 +78,8 @@ class _DualCoordinateDescent(BlockSolver):
         # A plane violated by δ is worth C_i δ (2ξ_i + δ) at most, and Σ C_i ξ_i ≤ √(Σ C_i P).
         budget = blocks.total_budget
         hidden = delta * (2.0 * np.sqrt(budget * (dual + gap)) + budget * delta)
-        return 0.5 * delta if self.stops_on_gap and self._is_held_back(gain, gap, hidden) else delta
+        is_held_back = gain <= _LITTLE * gap and hidden > _MATTERS * gap
+        return 0.5 * delta if self.stops_on_gap and is_held_back else delta
 
 
 class DCDLight(_DualCoordinateDescent):
