@@ -12,7 +12,7 @@ from tagging_problem import column, tagging_problem, train
 
 import maxmargin as mm
 from maxmargin import _core
-from maxmargin.solvers import SOLVERS
+from maxmargin.solvers import SOLVERS, sdm
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -169,6 +169,31 @@ def test_tol_halves_tau_from_the_published_one():
     taus = np.array(column(train("sdm", tol=1e-6), "tau"))
     assert taus[0] == 0.25
     assert set(taus[1:] / taus[:-1]) == {1.0, 0.5}
+
+
+@pytest.mark.parametrize("options", [{"tau_inner": 1.0}, {"tau": 0.01}, {"tau": 8.0, "tau_inner": 20.0, "kappa2": 40}])
+def test_blocks_are_never_solved_to_less_than_what_takes_them_up(options):
+    usual = train("sdm", tol=1e-4)
+    solution = train("sdm", tol=1e-4, solver_options=options)
+    assert solution.certificate.converged
+    assert len(solution.history) <= 3 * len(usual.history)
+    assert solution.certificate.dual == pytest.approx(usual.certificate.dual, rel=1e-3)
+
+
+def test_loops_that_move_nothing_are_no_small_change_of_the_dual():
+    solution = train("sdm", tol=1e-6, solver_options={"dual_change": 1e-3, "tau": 1e3})
+    assert column(solution, "blocks_moved")[0] == 0
+    assert solution.certificate.dual > 0.0
+    assert column(solution, "dual")[-1] - column(solution, "dual")[-2] <= 1e-3 * solution.certificate.dual
+
+
+def test_leaving_out_blocks_that_do_not_move_costs_few_loops_more(monkeypatch):
+    options = {"kappa1": 1, "kappa2": 40}
+    usual = train("sdm", tol=1e-5, solver_options=options)
+    monkeypatch.setattr(sdm, "_WHOLE_EVERY", 1)
+    whole = train("sdm", tol=1e-5, solver_options=options)
+    assert len(usual.history) <= 2 * len(whole.history)
+    assert usual.certificate.dual == pytest.approx(whole.certificate.dual, rel=1e-4)
 
 
 def test_a_small_change_of_the_dual_can_end_sdm():

@@ -297,7 +297,7 @@ void WorkingSets::unbend(Block& block, const Rule& rule) {
         curvature += step * fall;
     }
     if (2.0 * slope >= curvature) return;
-    const double share = std::max(0.0, slope / curvature);
+    const double share = curvature > 0.0 ? std::max(0.0, slope / curvature) : 0.0;
     for (size_t p = 0; p < block.size(); ++p) {
         block.alpha[p] = memory.before[p] + share * (block.alpha[p] - memory.before[p]);
         memory.values[p] = memory.change[p] + share * (memory.values[p] - memory.change[p]);

@@ -13,7 +13,8 @@ exactly and writes w once (Balamurugan et al. 2011; Chang and Yih 2013; Shah et 
      so that results repeat.)
 
 Under the hinge, visits after the first bounds are over-relaxed: a block moves as if the dual were 1.3 times flatter than it is,
-because others that pull at the same weights will go the same way. Any factor below 2 raises the dual at every visit.
+because others that pull at the same weights will go the same way. Any factor below 2 raises the dual at every visit. (Visits of
+single rows, below, are not.)
 
 The iteration that may be the last evaluates the mean of w over its sweeps, which is nearer to the optimum than the last w (the
 gap it leaves was two thirds, on tagging): any w has a primal, and the dual needs α alone.

@@ -15,8 +15,9 @@ looks through the sets after every loop for ψ̂; here it is what a loop met at 
 type-II loop is made where the paper would make none, and two at least where the first meets more than τ.
 Examples are permuted in every loop; outputs without mass leave V_i.
 
-Beyond the paper, type-II loops leave out blocks that did not move at their last visit, and ``relaxation`` moves blocks further
-than is best for each alone (successive over-relaxation): others that pull at the same weights go the same way.
+Beyond the paper, only the first of the type-II loops in a row, every twentieth and one that would end them visit all blocks;
+those between leave out what did not move at its last visit. ``relaxation`` moves blocks further than is best for each alone
+(successive over-relaxation): others that pull at the same weights go the same way. τ̃ is never more than τ.
 
 The paper stops when a type-I loop changes nothing: no F_i differs by more than τ. With ``epsilon`` given τ is that and training
 ends so. Under ``tol`` τ and τ̃ are where it begins: both are halved each time the blocks that a type-I loop left as they are,
@@ -38,8 +39,8 @@ from maxmargin.solvers.base import EPSILON, Iterate, Option, Task
 
 # What blocks that are left alone hold of the gap before τ is halved.
 _MATTERS = 0.1
-# A type-II loop leaves out blocks that so many visits have not moved.
-_PATIENCE = 1
+# Of so many type-II loops in a row one visits all blocks.
+_WHOLE_EVERY = 20
 
 
 def _tolerance(default: float, meaning: str) -> Option:
@@ -57,7 +58,7 @@ class SDM(BlockSolver):
             meaning="τ, in units of loss and fixed: stop when a type-I loop changes nothing. τ̃ follows. None: stop on tol.",
         ),
         "tau": _tolerance(0.25, "τ to begin with: the difference of values above which type-I loops solve a block"),
-        "tau_inner": _tolerance(0.15, "τ̃ to begin with: the difference of values that blocks are solved to"),
+        "tau_inner": _tolerance(0.15, "τ̃ to begin with, at most τ: the difference of values that blocks are solved to"),
         "kappa1": Option(
             10, lambda v: is_integer(v, 0), "an integer ≥ 0", "type-I loops before the first type-II loop"
         ),
@@ -84,6 +85,8 @@ class SDM(BlockSolver):
         tau, tau_inner, epsilon = self.option["tau"], self.option["tau_inner"], self.option["epsilon"]
         if epsilon is not None:
             tau, tau_inner = epsilon, tau_inner * (epsilon / tau)
+        # A block that is solved to τ̃ would otherwise be taken up again and again, and left as it is.
+        tau_inner = min(tau, tau_inner)
         kappa1, kappa2 = self.option["kappa1"], self.option["kappa2"]
         blocks = self._start(task, planes)
         self._last_dual = -np.inf
@@ -122,26 +125,30 @@ class SDM(BlockSolver):
         is_last = self.option["epsilon"] is not None and swept.moves == 0 and self._is_proof(task)
         change = self.option["dual_change"]
         if change is not None:
-            is_last |= dual - self._last_dual <= change * dual
+            is_last |= swept.moves > 0 and dual - self._last_dual <= change * dual
             self._last_dual = dual
         return self._after_loop(blocks, swept, dual, is_last=is_last), swept
 
     def _type_two(self, task: Task, blocks: Blocks, tau: float, tau_inner: float, most: int) -> list[float]:
         """Solve the blocks over their sets until ψ̂ is τ at most or below half of what it was first; return those of the loops."""
         violations: list[float] = []
+        is_whole = True
         while True:
-            psi = blocks.sweep(self._pairs(tau_inner, tau_inner), precise=self.precise).violation
+            rule = self._pairs(tau_inner, tau_inner, patience=None if is_whole else 1)
+            psi = blocks.sweep(rule, precise=self.precise).violation
             violations.append(psi)
-            if len(violations) == most or psi <= tau or psi < 0.5 * violations[0] or task.is_over:
+            is_enough = psi <= tau or psi < 0.5 * violations[0]
+            if len(violations) == most or (is_enough and is_whole) or task.is_over:
                 return violations
+            is_whole = is_enough or len(violations) % _WHOLE_EVERY == 0
 
-    def _pairs(self, tau: float, tau_inner: float) -> _core.Rule:
+    def _pairs(self, tau: float, tau_inner: float, patience: int | None = None) -> _core.Rule:
         return _core.Rule(
             "pairs",
             insert_above=tau,
             solve_above=tau,
             solve_to=tau_inner,
             drops_empty=True,
-            patience=_PATIENCE,
+            patience=patience,
             relaxation=self.option["relaxation"],
         )
