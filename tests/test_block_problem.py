@@ -21,6 +21,16 @@ def all_planes_inserted(sets, problem, batch):
     return sets.insert(batch, np.zeros(problem.n_weights), -np.inf)
 
 
+def chains_with_planes(seed):
+    """Return random chains, working sets with many of their planes and budgets of 0.5, and how many planes there are."""
+    rng = np.random.default_rng(seed)
+    model = random_model("chain", rng)
+    chosen, X, Y = native(model)
+    problem = chosen.bind(X, Y)
+    sets = _core.WorkingSets(problem.space, np.full(model.n_examples, 0.5), False, np.zeros(0, np.int64))
+    return problem, sets, all_planes_inserted(sets, problem, many_planes(problem, rng))
+
+
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("rescaling", ["margin", "slack"])
@@ -107,20 +117,16 @@ def test_over_relaxed_visits_never_lose_and_reach_the_same_optimum(name, nonnega
 
 
 def test_a_sweep_says_what_of_the_gap_it_passed_over():
-    rng = np.random.default_rng(4)
-    model = random_model("chain", rng)
-    chosen, X, Y = native(model)
-    problem = chosen.bind(X, Y)
-    sets = _core.WorkingSets(problem.space, np.full(model.n_examples, 0.5), False, np.zeros(0, np.int64))
-    all_planes_inserted(sets, problem, many_planes(problem, rng))
+    problem, sets, _ = chains_with_planes(4)
     w = np.zeros(problem.n_weights)
     alone = [sets.sweep(np.array([i]), exact(np.inf), w).gap for i in problem.all_ids]
     assert sets.sweep(problem.all_ids, exact(np.inf), w).passed_over == pytest.approx(sum(alone))
-    bar = 0.5 * (min(alone) + max(alone)) / 0.5
-    assert min(alone) < bar * 0.5 < max(alone)
+    middle = 0.5 * (min(alone) + max(alone))
+    assert min(alone) < middle < max(alone)
+    # Tolerances are per unit of the budget.
     for i in problem.all_ids:
-        swept = sets.sweep(np.array([i]), exact(bar), np.zeros_like(w))
-        assert swept.passed_over == pytest.approx(alone[i] if alone[i] / 0.5 <= bar else 0.0)
+        swept = sets.sweep(np.array([i]), exact(middle / 0.5), np.zeros_like(w))
+        assert swept.passed_over == pytest.approx(alone[i] if alone[i] <= middle else 0.0)
 
 
 def test_over_relaxation_has_its_bounds():
@@ -135,12 +141,7 @@ def test_over_relaxation_has_its_bounds():
 
 
 def test_pruning_drops_idle_planes_and_leaves_the_optimum_alone():
-    rng = np.random.default_rng(2)
-    model = random_model("chain", rng)
-    chosen, X, Y = native(model)
-    problem = chosen.bind(X, Y)
-    sets = _core.WorkingSets(problem.space, np.full(model.n_examples, 0.5), False, np.zeros(0, np.int64))
-    n_planes = all_planes_inserted(sets, problem, many_planes(problem, rng))
+    problem, sets, n_planes = chains_with_planes(2)
     w = np.zeros(problem.n_weights)
     for _ in range(3000):
         sets.sweep(problem.all_ids, exact(1e-10), w)

@@ -285,8 +285,9 @@ int64_t WorkingSets::solve(Block& block, const Rule& rule) {
     return smo(gram, n, n, values, alpha, budget, rule.solve_to * C, max_block_steps, ridge).steps;
 }
 
-// memory.values, which a solve with over-relaxation left as if the dual were flatter, become F at α. A best step there raises the
-// dual, by theory; one that was broken off may have gone too far, and is cut back to the best of its length.
+// memory.values, which a solve with over-relaxation ω left as if the dual were flatter, become F at α. The best step d there has
+// F·d ≥ d·G·d / ω, which is more than the d·G·d / 2 that the dual loses. One that was broken off may have gone too far: it is cut
+// back to the best point on its way.
 void WorkingSets::unbend(Block& block, const Rule& rule) {
     Memory& memory = *memory_;
     double slope = 0.0, curvature = 0.0;
