@@ -11,7 +11,7 @@ from tagging_problem import tagging_problem
 import maxmargin as mm
 from maxmargin.problems.base import LinearProblem
 from maxmargin.problems.weights import DenseWeights
-from maxmargin.solvers import block_dual
+from maxmargin.solvers import _plane_blocks, block_dual
 
 pytestmark = pytest.mark.core
 
@@ -36,7 +36,7 @@ def primal_at(w, X, Y, C):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_later_weights_count_more_in_the_mean(dtype):
-    mean = block_dual._Mean()
+    mean = _plane_blocks.Mean()
     points = [np.array(values, dtype) for values in ([6.0, 0.0], [0.0, 6.0], [3.0, 12.0])]
     for point in points:
         mean.add(point)
@@ -61,8 +61,8 @@ def test_visits_that_search_at_once_end_at_the_same_optimum_for_any_number_of_th
     X, Y = tagging_problem()
     settings = {"solver": "block-dual", "tol": 1e-6}
     one_by_one = mm.train(mm.models.Chain(4, ends=True), X, Y, 0.5, **settings).certificate
-    monkeypatch.setattr(block_dual, "_CHEAP_SEARCH", -1.0)
-    monkeypatch.setattr(block_dual, "_SEARCH_BATCH", batch)
+    monkeypatch.setattr(_plane_blocks, "_CHEAP_SEARCH", -1.0)
+    monkeypatch.setattr(_plane_blocks, "_SEARCH_BATCH", batch)
     alone, shared = (mm.train(mm.models.Chain(4, ends=True), X, Y, 0.5, n_jobs=n, **settings) for n in (1, 3))
     np.testing.assert_array_equal(alone.w, shared.w)
     assert alone.certificate.relative_gap <= 1e-6

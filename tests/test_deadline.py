@@ -11,7 +11,7 @@ import maxmargin as mm
 from maxmargin import _core
 from maxmargin.problems.kernel_scores import KernelScores
 from maxmargin.problems.weights import DenseWeights
-from maxmargin.solvers import base, block_dual, driver
+from maxmargin.solvers import _plane_blocks, base, driver
 from maxmargin.solvers._blocks import Blocks
 from maxmargin.solvers.block_dual import BlockDual
 
@@ -142,7 +142,7 @@ def test_a_path_starts_afresh_after_a_run_that_was_broken_off(monkeypatch):
     monkeypatch.setattr(BlockDual, "resume", lambda self, task: resumed.append(task.C) or self.iterate(task))
     model, X, Y = CHAINS
     n_evaluated = 0
-    evaluate = block_dual._Blocks.evaluate
+    evaluate = _plane_blocks.PlaneBlocks.evaluate
 
     def interrupted(self, *, precise):
         nonlocal n_evaluated
@@ -151,7 +151,7 @@ def test_a_path_starts_afresh_after_a_run_that_was_broken_off(monkeypatch):
             raise _core.OutOfTime
         return evaluate(self, precise=precise)
 
-    monkeypatch.setattr(block_dual._Blocks, "evaluate", interrupted)
+    monkeypatch.setattr(_plane_blocks.PlaneBlocks, "evaluate", interrupted)
     Cs = [1e-5, 2e-5, 4e-5]
     with pytest.warns(ConvergenceWarning, match=r"max_time=100 s was reached"):
         points = mm.path(model, X[:4], Y[:4], Cs, tol=1e-6, max_time=100.0, solver="block-dual")

@@ -1,0 +1,323 @@
+"""The blocks of block-dual that store planes: what they are visited and swept by, and how close to the optimum they are.
+
+The iterations are told in block_dual.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, ClassVar
+
+import numpy as np
+
+from maxmargin import _core
+from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.weights import DenseWeights
+from maxmargin.solvers._blocks import Blocks
+from maxmargin.solvers._joint_ascent import JointAscent
+from maxmargin.solvers.base import Iterate, Task
+
+# Blocks are left alone below this share of the mean gap of a block, and solved to a tenth of it.
+_TOLERANCE_SHARE = 0.15
+# The share where a gap of so much is good enough: few iterations follow that would profit from closer solves.
+_COARSE_SHARE, _COARSE = 0.25, 0.05
+# Passes without bounds ask the oracle for so many examples at a time, and later ones profit from what these changed.
+_FIRST_BATCH = 64
+# Where searching an example costs as much as reading so many rows, there are no such passes: the first one evaluates w = 0.
+_DEAR = 400.0
+# A block that did not move at its last visit waits for the next pass.
+_PATIENCE = 1
+# Over-relaxation, where so many sweeps followed the last pass: tagging at a large C takes a tenth to a sixth less time with it.
+_RELAXATION, _MANY_SWEEPS = 1.4, 20
+# Where searching a stretch takes more than so many times the reading of its rows, a number of visits search at once, in threads.
+_CHEAP_SEARCH, _SEARCH_BATCH = 4.0, 32
+# Sweeps search their stretches while more than this share of the visits finds a plane.
+_WORTH_SEARCHING = 0.5
+# Sweeps are slow when one brings more than this share of what the one before it did.
+_SLOW_SWEEPS = 0.4
+# What the mean over an iteration's sweeps leaves of the gap at its end.
+_MEAN_LEAVES = 0.7
+# The gap is at most so many times the sum of the blocks' own gaps at the last sweep, as a rule, once most planes are known.
+_SWEPT_LEAVES = 2.0
+_MOST_SWEEPS = 100
+# After a change of C the blocks are first solved so much more coarsely than at the end of the last: the gap is that much larger.
+_COARSER = 10.0
+# What the second iteration of a run leaves of the relative gap.
+_USUAL_FALL = 0.3
+# What the first gap of a resumed run is at least of that of the run before it, at a C about twice as large.
+_USUAL_GROWTH = 1.5
+# The pace at which the gap falls is taken over so many iterations.
+_WATCHED = 5
+# All planes are moved together until this share of the gap is left open.
+_JOINT_SHARE = 0.6
+
+
+class Mean:
+    """The mean of several w, the k-th with weight k."""
+
+    def __init__(self) -> None:
+        self._n = 0
+
+    def add(self, w: Any) -> None:
+        self._n += 1
+        if self._n == 1:
+            self.values = w.copy()
+        else:
+            _core.mix(self.values, w, 2.0 / (self._n + 1))
+
+
+class PlaneBlocks(Blocks):
+    """Blocks that are solved exactly, and the iterations over them."""
+
+    watched: ClassVar = ("oracle", "visits", "sweeps", "weights", "ascent")
+
+    def __init__(self, task: Task, option: dict[str, Any]) -> None:
+        self._by_components = task.loss == "hinge" and task.problem.space.has_components
+        super().__init__(task, by_components=self._by_components)
+        self._problem = task.problem
+        self._search_work = task.problem.decoding_work if self._by_components else 0.0
+        self._max_planes: int = option["max_planes"]
+        self._sweeps: int | None = option["sweeps"]
+        self._tolerance = 0.0
+        self._found: _core.PlaneBatch = _core.PlaneBatch()
+        self._asked = self._ids  # the examples that the oracle was asked for last
+        self._slacks: FloatArray = np.zeros(self._problem.n_examples)  # when it was
+        self.seems_done = False
+        self._mean: DenseWeights | None = None
+        self._shown = self.weights
+        self._crawls = False  # what is moved together from now on
+        self._gaps: deque[float] = deque(maxlen=_WATCHED)
+        self._relative_gaps = np.inf, np.inf  # of the last two iterations
+        self._first_gap = np.inf  # relative; of this run, or before its first evaluation of the one it resumes
+        self._last_dual, self._swept_gap = 0.0, np.inf
+        self._gain = self._work = self._visit_work = 0.0
+        self._n_sweeps = self._n_added = 0
+        self._needs_many_sweeps = False
+
+    @property
+    def searches_are_dear(self) -> bool:
+        """Whether searches take so long that no pass is made without the bounds that it can give."""
+        return self._problem.search_work > _DEAR * self._problem.n_examples
+
+    def planes(self) -> _core.PlaneBatch:
+        """Return the planes of all blocks."""
+        return self.sets.planes()
+
+    def continue_with(self, task: Task) -> None:
+        """Go over to another C: α becomes its multiple that is worth most there."""
+        self._tolerance *= _COARSER
+        self.task = task
+        self.total_budget = task.C * float(self.sample_weight.sum())
+        self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
+        self.weights.touch()
+        self._gaps.clear()
+        self._crawls, self._sigma = False, 0.0
+        self._relative_gaps = np.inf, np.inf
+        self._gain, self._work = 0.0, 1.0
+        self._count(self.sweep(self._rule(searches=True, drops=self._by_components), precise=False))
+
+    def first_passes(self, n_passes: int) -> None:
+        """Visit all examples, so many times, at the w that those before them left; then sweep, and sum w anew."""
+        batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
+        for _ in range(n_passes):
+            oracle = self._problem.oracle(self.weights, precise=False)
+            self._visit(oracle, batch_size, precise=False)
+            self._problem.count_calls(len(self._ids))
+            self._sweep_while_it_pays(None, precise=False)
+        self._sum_weights()
+        self._shown = self.weights
+
+    @property
+    def can_overshoot(self) -> bool:
+        """Whether many examples may pull few weights much too far."""
+        return self.squared and not self.searches_are_dear and JointAscent.can_help(self._problem)
+
+    def is_within(self, share: float) -> bool:
+        """Return whether the last evaluation left no more than this share of the primal open."""
+        return self._relative_gaps[1] <= share
+
+    @property
+    def is_near_end(self) -> bool:
+        """Whether the gap is within tol if it falls as much as the last time, or by ``_USUAL_FALL`` at the first."""
+        before, now = self._relative_gaps
+        if now == np.inf:
+            return _USUAL_GROWTH * self._first_gap <= self.task.tol
+        fall = now / before if 0.0 < before < np.inf else _USUAL_FALL
+        return bool(_MEAN_LEAVES * fall * now <= self.task.tol)
+
+    @property
+    def seems_solved(self) -> bool:
+        """Whether the last sweep found the blocks solved; that of a first run's first planes says nothing of the others."""
+        return self._first_gap < np.inf and _SWEPT_LEAVES * self._swept_gap <= self.task.tol * self._last_dual
+
+    def evaluate(self, *, precise: bool) -> Iterate:
+        """Return the point of :meth:`bounds` with them."""
+        primal, dual = self.bounds(precise=precise)
+        return Iterate(self._shown, primal, precise, dual, details=self._details())
+
+    def bounds(self, *, precise: bool) -> tuple[float, float]:
+        """Search all examples at w, or at the mean of some: exact bounds, and the planes of the next visits."""
+        w = self._shown
+        self._search(self._problem.all_ids, precise=precise)
+        primal, dual = self.primal(self._slacks, w), self.dual(afresh=False)
+        self._set_tolerance(max(primal - dual, 0.0))
+        self._gaps.append(primal - dual)
+        before, now = self._relative_gaps[1], (primal - dual) / primal if primal > 0.0 else 0.0
+        self._relative_gaps, self._last_dual = (before, now), dual
+        if before == np.inf:
+            self._first_gap = now
+        return primal, dual
+
+    def evaluate_zero(self) -> Iterate:
+        """Return what weights of 0 are worth: no run that overshot is to end with less."""
+        zero = self._problem.zero_weights()
+        primal = self._problem.primal(zero, self.task.C, squared=self.squared)
+        return Iterate(zero, primal, True, 0.0, details=self._details())
+
+    @property
+    def unsatisfied_share(self) -> float:
+        """The share of the examples that are not clearly satisfied."""
+        return len(self._unsatisfied()) / max(len(self._ids), 1)
+
+    def evaluate_unsatisfied(self, *, precise: bool) -> Iterate:
+        """Search the examples that are not clearly satisfied: the planes of the next visits, and a guess at the gap."""
+        self._search(self._unsatisfied(), precise=precise)
+        guess, dual = self.primal(self._slacks, self._shown), self.dual(afresh=False)
+        self._set_tolerance(max(guess - dual, 0.0))
+        self.seems_done = guess - dual <= self.task.tol * guess
+        self._gaps.append(guess - dual)
+        self._relative_gaps = self._relative_gaps[1], (guess - dual) / guess if guess > 0.0 else 0.0
+        return Iterate(self._shown, None, precise, dual, details=self._details())
+
+    def _unsatisfied(self) -> IntArray:
+        is_unsatisfied = self._slacks > 0.0
+        is_unsatisfied[self.sets.carriers()] = True
+        return self._ids[is_unsatisfied[self._ids]]
+
+    def _search(self, ids: IntArray, *, precise: bool) -> None:
+        """Find the most violated planes of examples at the weights shown; the slacks of the others count as 0."""
+        self._asked = np.intersect1d(ids, self._ids, assume_unique=True)
+        with self.watch("oracle"):
+            self._found = self._problem.separate(ids, self._shown, precise=precise)
+            self._slacks = np.zeros(self._problem.n_examples)
+            self._slacks[ids] = self.values(self._found, ids, self._shown, precise=precise)
+
+    def _details(self) -> dict[str, Any]:
+        details = {
+            "planes": self.sets.n_planes,
+            "blocks": self.sets.n_blocks,
+            "planes_added": self._n_added,
+            "sweeps": self._n_sweeps,
+            "joint_steps": self.read_joint_steps(),
+            **self.watch.read(),
+        }
+        self._n_added = self._n_sweeps = 0
+        return details
+
+    def advance(self, *, precise: bool) -> None:
+        """Visit the examples of the last pass with the planes that it found, then do what needs no search."""
+        self._visit_found(precise=precise)
+        if not self._crawls:
+            self.sweep_moving(precise=precise)
+            self._crawls = JointAscent.can_help(self._problem, self.sets.n_planes) and self._would_take_longer()
+        if self._crawls:
+            with self.watch("ascent"):
+                self._ascend_together()
+
+    def _visit_found(self, *, precise: bool) -> None:
+        self._visit(_core.FoundPlanes(self._problem.space, self._found), self._problem.n_examples, precise=precise)
+
+    def sweep_moving(self, *, precise: bool) -> None:
+        """Sweep over the blocks that move while that pays, then sum w anew.
+
+        Where sweeps are slow, blocks that pull at the same weights push these back and forth around the optimum: the mean over
+        the sweeps is closer to it. It takes time and is needed but once, for the primal that ends training.
+        """
+        mean = Mean() if self.is_near_end else None
+        are_slow = self._sweep_while_it_pays(mean, precise=precise)
+        self._sum_weights()
+        self._shown = self.weights
+        if mean is not None and are_slow:
+            self._mean = self._problem.zero_weights() if self._mean is None else self._mean
+            with self.watch("weights"):
+                self._mean.become(mean.values)
+            self._shown = self._mean
+
+    def _sweep_while_it_pays(self, mean: Mean | None, *, precise: bool) -> bool:
+        """Return whether the last sweep still moved blocks, and brought not much less than the one before it."""
+        searches, are_slow, last_gain, k = True, False, 0.0, 0
+        for k in range(_MOST_SWEEPS if self._sweeps is None else self._sweeps):
+            swept = self.sweep(self._rule(searches=searches), precise=precise)
+            self._count(swept)
+            self._n_sweeps += 1
+            self._swept_gap = swept.gap
+            if mean is not None:
+                rounded = self._rounded(precise)
+                with self.watch("weights"):
+                    mean.add(self.weights.exact if rounded is None else rounded)
+            searches = swept.added > _WORTH_SEARCHING * swept.visits
+            pays = swept.gain * self._work > self._gain * swept.work
+            are_slow, last_gain = swept.moves > 0 and swept.gain > _SLOW_SWEEPS * last_gain, swept.gain
+            if swept.moves == 0 or self.task.is_over or (self._sweeps is None and k and not pays):
+                break
+        self._needs_many_sweeps = k >= _MANY_SWEEPS
+        return are_slow
+
+    def _would_take_longer(self) -> bool:
+        """Return whether to go on at the pace of late is likely to take more time than to move all planes together."""
+        gaps = self._gaps
+        if len(gaps) < _WATCHED or min(gaps) <= 0.0:
+            return False
+        pace = np.log(gaps[0] / gaps[-1]) / (_WATCHED - 1)
+        to_go = np.log(self._relative_gaps[1] / self.task.tol) if self.task.tol > 0.0 else np.inf
+        problem = self._problem
+        n_touched = int(np.count_nonzero(self.weights.exact))
+        expected = JointAscent.work(n_touched, problem.row_length, self.sets.n_planes, self._visit_work)
+        return bool(self._work * to_go > pace * expected)
+
+    def _ascend_together(self) -> None:
+        """Move all planes together, and show the point that is best for them."""
+        joint = self.ascend_together(_JOINT_SHARE * self._gaps[-1])
+        self._mean = self._problem.zero_weights() if self._mean is None else self._mean
+        self._mean.become(joint.w)
+        self._shown = self._mean
+
+    def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
+        self._gain = 0.0
+        self._work = self._problem.search_work * len(self._asked) / max(len(self._ids), 1)
+        # Where visits search, planes without mass leave before the sweeps, which would only value them: they are found again.
+        rule = self._rule(searches=True, drops=self._by_components)
+        with self.watch("visits"):
+            order = self.task.rng.permutation(self._asked)
+            swept = self.sets.visit(
+                oracle, order, batch_size, rule, self.weights.exact, self._rounded(precise), self._problem.n_jobs
+            )
+        self._has_moved |= swept.moves > 0
+        self._visit_work = swept.work
+        self._count(swept)
+        self._set_tolerance(swept.gap)
+
+    def _set_tolerance(self, gap: float) -> None:
+        """Ask for a share of the mean gap of a block, per unit of its budget."""
+        n_blocks = max(self.sets.n_blocks, 1)
+        share = _COARSE_SHARE if self.task.tol >= _COARSE else _TOLERANCE_SHARE
+        self._tolerance = share * gap / self.total_budget * self._problem.n_examples / n_blocks
+
+    def _count(self, swept: _core.Sweep) -> None:
+        self._gain += swept.gain
+        self._work += swept.work
+        self._n_added += swept.added
+
+    def _rule(self, *, searches: bool, drops: bool = False) -> _core.Rule:
+        return _core.Rule(
+            "exact",
+            solve_above=self._tolerance,
+            solve_to=0.1 * self._tolerance,
+            max_planes=self._max_planes,
+            searches=searches,
+            search_work=self._search_work,
+            search_batch=1 if self._search_work <= _CHEAP_SEARCH else _SEARCH_BATCH,
+            patience=_PATIENCE,
+            relaxation=_RELAXATION if self._needs_many_sweeps and not self.squared else 1.0,
+            drops_empty=drops,
+        )
