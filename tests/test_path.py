@@ -5,6 +5,7 @@ import pytest
 import reference
 import small_model
 from block_rules import exact
+from sklearn.exceptions import ConvergenceWarning
 from tagging_problem import tagging_problem
 from test_solvers_exact import assert_bounds_hold, case
 from test_working_sets import N_EXAMPLES, N_WEIGHTS, NOTHING, crawling_sets, dual, plane
@@ -12,8 +13,9 @@ from test_working_sets import N_EXAMPLES, N_WEIGHTS, NOTHING, crawling_sets, dua
 import maxmargin as mm
 from maxmargin import _core
 from maxmargin._train import solutions_at
-from maxmargin.solvers import SOLVERS
-from maxmargin.solvers.base import Solver
+from maxmargin.solvers import SOLVERS, _plane_blocks
+from maxmargin.solvers._plane_blocks import PlaneBlocks
+from maxmargin.solvers.base import Solver, Task
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -229,3 +231,59 @@ def test_rescaling_refuses_budgets_of_other_examples():
 def test_a_path_is_shown_in_a_line():
     path = mm.path(mm.models.Multiclass(2), np.eye(4), [0, 1, 0, 1], [0.1, 1.0])
     assert repr(path) == "Path of 2 solutions, C from 0.1 to 1, 2 converged"
+
+
+def watched_passes(monkeypatch):
+    """Return a list to which every pass of block-dual will add whether it gave bounds."""
+    gave_bounds = []
+    for name, gives in (("bounds", True), ("_pass_without_bounds", False)):
+        method = getattr(PlaneBlocks, name)
+
+        def watched(self, *args, method=method, gives=gives, **options):
+            gave_bounds.append(gives)
+            return method(self, *args, **options)
+
+        monkeypatch.setattr(PlaneBlocks, name, watched)
+    return gave_bounds
+
+
+def test_after_a_change_of_C_bounds_wait_until_they_may_be_close(monkeypatch):
+    X, Y = tagging_problem()
+    gave_bounds = watched_passes(monkeypatch)
+    points = solutions_at([0.01, 0.05], mm.models.Chain(4), X, Y, solver="block-dual", tol=1e-3)
+    next(points)
+    gave_bounds.clear()
+    solution = next(points)
+    n_blind = gave_bounds.index(True)
+    assert n_blind > 1
+    assert not any(gave_bounds[:n_blind])
+    assert len(solution.history) == sum(gave_bounds)
+    assert solution.certificate.oracle_calls == len(gave_bounds) * len(X)
+    # What was expected of the first bounds was not far off.
+    assert solution.history[0]["relative_gap"] < 5e-3
+    assert solution.certificate.relative_gap <= 1e-3
+
+
+def test_passes_without_bounds_end_where_the_gap_hardly_falls(monkeypatch):
+    X, Y = tagging_problem()
+    monkeypatch.setattr(_plane_blocks, "_SLOW_FALL", 0.0)
+    gave_bounds = watched_passes(monkeypatch)
+    points = solutions_at([0.01, 0.05], mm.models.Chain(4), X, Y, solver="block-dual", tol=1e-3)
+    next(points)
+    gave_bounds.clear()
+    assert next(points).certificate.relative_gap <= 1e-3
+    # The first has nothing to compare itself with.
+    assert gave_bounds.index(True) == 2
+
+
+def test_a_deadline_ends_passes_without_bounds(monkeypatch):
+    X, Y = tagging_problem()
+    gave_bounds = watched_passes(monkeypatch)
+    points = solutions_at([0.01, 0.05], mm.models.Chain(4), X, Y, solver="block-dual", tol=1e-3, max_time=60.0)
+    next(points)
+    gave_bounds.clear()
+    monkeypatch.setattr(Task, "is_over", property(lambda task: True))
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        solution = next(points)
+    assert gave_bounds == [False, True]
+    assert 0.0 < solution.certificate.dual < solution.certificate.primal

@@ -17,8 +17,11 @@ from maxmargin.solvers._blocks import Blocks
 from maxmargin.solvers._joint_ascent import JointAscent
 from maxmargin.solvers.base import Iterate, Task
 
-# Blocks are left alone below this share of the mean gap of a block, and solved to a tenth of it.
-_TOLERANCE_SHARE = 0.15
+# Blocks are left alone below a share of the mean gap of a block, and solved to a tenth of it; under the hinge visits are
+# over-relaxed by a factor: at first, where the relative gap is below _CLOSE, because most planes are known then and closer solves
+# take fewer passes, and where so many sweeps followed one pass of the run, because the blocks hinder each other.
+_FAR, _NEAR, _SLOW = (0.15, 1.0), (0.07, 1.4), (0.03, 1.5)
+_CLOSE, _MANY_SWEEPS = 0.1, 20
 # The share where a gap of so much is good enough: few iterations follow that would profit from closer solves.
 _COARSE_SHARE, _COARSE = 0.25, 0.05
 # Passes without bounds ask the oracle for so many examples at a time, and later ones profit from what these changed.
@@ -27,8 +30,6 @@ _FIRST_BATCH = 64
 _DEAR = 400.0
 # A block that did not move at its last visit waits for the next pass.
 _PATIENCE = 1
-# Over-relaxation, where so many sweeps followed the last pass: tagging at a large C takes a tenth to a sixth less time with it.
-_RELAXATION, _MANY_SWEEPS = 1.4, 20
 # Where searching a stretch takes more than so many times the reading of its rows, a number of visits search at once, in threads.
 _CHEAP_SEARCH, _SEARCH_BATCH = 4.0, 32
 # Sweeps search their stretches while more than this share of the visits finds a plane.
@@ -41,7 +42,13 @@ _MEAN_LEAVES = 0.7
 _SWEPT_LEAVES = 2.0
 _MOST_SWEEPS = 100
 # After a change of C the blocks are first solved so much more coarsely than at the end of the last: the gap is that much larger.
-_COARSER = 10.0
+# So many sweeps, which search their stretches, do most of what an oracle pass would do then, in less time.
+_COARSER, _SWEEPS_AT_CHANGE = 10.0, 2
+# Passes without bounds that follow, at most, and the share of the gap that one leaves at most: where it falls more slowly, bounds
+# tell what else may help.
+_MOST_BLIND, _SLOW_FALL = 15, 0.8
+# The gap is about so many times the sum of the blocks' own gaps at the last sweep.
+_SWEPT_USUALLY = 1.5
 # What the second iteration of a run leaves of the relative gap.
 _USUAL_FALL = 0.3
 # What the first gap of a resumed run is at least of that of the run before it, at a C about twice as large.
@@ -89,7 +96,7 @@ class PlaneBlocks(Blocks):
         self._gaps: deque[float] = deque(maxlen=_WATCHED)
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
         self._first_gap = np.inf  # relative; of this run, or before its first evaluation of the one it resumes
-        self._last_dual, self._swept_gap = 0.0, np.inf
+        self._last_dual, self._swept_gap = 0.0, np.inf  # about the dual: a fresh sum, and what was gained since
         self._gain = self._work = self._visit_work = 0.0
         self._n_sweeps = self._n_added = 0
         self._needs_many_sweeps = False
@@ -110,22 +117,40 @@ class PlaneBlocks(Blocks):
         self.total_budget = task.C * float(self.sample_weight.sum())
         self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
         self.weights.touch()
+        self._last_dual = self.dual(afresh=False)
         self._gaps.clear()
-        self._crawls, self._sigma = False, 0.0
+        self._crawls, self._sigma, self._needs_many_sweeps = False, 0.0, False
         self._relative_gaps = np.inf, np.inf
         self._gain, self._work = 0.0, 1.0
-        self._count(self.sweep(self._rule(searches=True, drops=self._by_components), precise=False))
+        for _ in range(_SWEEPS_AT_CHANGE):
+            self._count(self.sweep(self._rule(searches=True, drops=self._by_components), precise=False))
 
     def first_passes(self, n_passes: int) -> None:
-        """Visit all examples, so many times, at the w that those before them left; then sweep, and sum w anew."""
-        batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
+        """Visit all examples, so many times, at the w that those before them left; sweep each time, and sum w anew at last."""
         for _ in range(n_passes):
-            oracle = self._problem.oracle(self.weights, precise=False)
-            self._visit(oracle, batch_size, precise=False)
-            self._problem.count_calls(len(self._ids))
-            self._sweep_while_it_pays(None, precise=False)
-        self._sum_weights()
-        self._shown = self.weights
+            self._pass_without_bounds(None)
+        self._show(None)
+
+    def come_close(self) -> None:
+        """Make such passes for as long as the bounds that they could give instead would be far apart."""
+        mean, are_slow = None, False
+        for _ in range(_MOST_BLIND):
+            before = self._relative_gaps[1]
+            mean = Mean() if before < np.inf and self.is_near_end else None
+            are_slow = self._pass_without_bounds(mean)
+            now = _SWEPT_USUALLY * self._swept_gap / max(self._last_dual, self._swept_gap, np.finfo(float).tiny)
+            self._relative_gaps = before, now
+            left = _MEAN_LEAVES if mean is not None and are_slow else 1.0
+            if left * now <= self.task.tol or now > _SLOW_FALL * before or self.task.is_over:
+                break
+        self._show(mean if are_slow else None)
+
+    def _pass_without_bounds(self, mean: Mean | None) -> bool:
+        """Return whether sweeps were slow, as :meth:`_sweep_while_it_pays` does."""
+        batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
+        self._visit(self._problem.oracle(self.weights, precise=False), batch_size, precise=False)
+        self._problem.count_calls(len(self._ids))
+        return self._sweep_while_it_pays(mean, precise=False)
 
     @property
     def can_overshoot(self) -> bool:
@@ -133,7 +158,7 @@ class PlaneBlocks(Blocks):
         return self.squared and not self.searches_are_dear and JointAscent.can_help(self._problem)
 
     def is_within(self, share: float) -> bool:
-        """Return whether the last evaluation left no more than this share of the primal open."""
+        """Return whether the last evaluation, or what it is expected to be, left no more than this share of the primal open."""
         return self._relative_gaps[1] <= share
 
     @property
@@ -235,9 +260,13 @@ class PlaneBlocks(Blocks):
         """
         mean = Mean() if self.is_near_end else None
         are_slow = self._sweep_while_it_pays(mean, precise=precise)
+        self._show(mean if are_slow else None)
+
+    def _show(self, mean: Mean | None) -> None:
+        """Sum w anew, and show it, or the mean."""
         self._sum_weights()
         self._shown = self.weights
-        if mean is not None and are_slow:
+        if mean is not None:
             self._mean = self._problem.zero_weights() if self._mean is None else self._mean
             with self.watch("weights"):
                 self._mean.become(mean.values)
@@ -260,7 +289,7 @@ class PlaneBlocks(Blocks):
             are_slow, last_gain = swept.moves > 0 and swept.gain > _SLOW_SWEEPS * last_gain, swept.gain
             if swept.moves == 0 or self.task.is_over or (self._sweeps is None and k and not pays):
                 break
-        self._needs_many_sweeps = k >= _MANY_SWEEPS
+        self._needs_many_sweeps |= k >= _MANY_SWEEPS
         return are_slow
 
     def _would_take_longer(self) -> bool:
@@ -300,11 +329,16 @@ class PlaneBlocks(Blocks):
     def _set_tolerance(self, gap: float) -> None:
         """Ask for a share of the mean gap of a block, per unit of its budget."""
         n_blocks = max(self.sets.n_blocks, 1)
-        share = _COARSE_SHARE if self.task.tol >= _COARSE else _TOLERANCE_SHARE
+        share = _COARSE_SHARE if self.task.tol >= _COARSE else self._manner[0]
         self._tolerance = share * gap / self.total_budget * self._problem.n_examples / n_blocks
+
+    @property
+    def _manner(self) -> tuple[float, float]:
+        return _SLOW if self._needs_many_sweeps else _NEAR if self.is_within(_CLOSE) else _FAR
 
     def _count(self, swept: _core.Sweep) -> None:
         self._gain += swept.gain
+        self._last_dual += swept.gain
         self._work += swept.work
         self._n_added += swept.added
 
@@ -318,6 +352,6 @@ class PlaneBlocks(Blocks):
             search_work=self._search_work,
             search_batch=1 if self._search_work <= _CHEAP_SEARCH else _SEARCH_BATCH,
             patience=_PATIENCE,
-            relaxation=_RELAXATION if self._needs_many_sweeps and not self.squared else 1.0,
+            relaxation=1.0 if self.squared else self._manner[1],
             drops_empty=drops,
         )

@@ -12,8 +12,11 @@ exactly and writes w once (Balamurugan et al. 2011; Chang and Yih 2013; Shah et 
      features it reads than the iteration has so far: the next oracle pass then gains more. (Work is counted, not timed,
      so that results repeat.)
 
-Where many sweeps follow a pass, under the hinge, visits are over-relaxed: a block moves as if the dual were flatter than it is,
-by a factor below 2, which still raises it, because others that pull at the same weights will go the same way.
+Where many sweeps follow a pass or the gap is small, under the hinge, visits are over-relaxed: a block moves as if the dual were
+flatter than it is, by a factor below 2, which still raises it, because others that pull at the same weights will go the same way.
+
+After a change of C two sweeps come first, then passes that visit the examples at once and give no bounds, until what the sweeps
+leave of the blocks' own gaps tells that the next bounds may be close enough.
 
 The iteration that may be the last evaluates the mean of w over its sweeps, which is nearer to the optimum than the last w (the
 gap it leaves was two thirds, on tagging): any w has a primal, and the dual needs α alone.
@@ -152,7 +155,7 @@ class BlockDual(Solver):
             if blocks.searches_are_dear:
                 blocks.sweep_moving(precise=False)
             else:
-                blocks.first_passes(_FIRST_PASSES)
+                blocks.come_close()
             yield from self._rounds(blocks)
 
     def _rounds(self, blocks: PlaneBlocks) -> Iterator[Iterate]:
