@@ -13,6 +13,7 @@ from maxmargin import _core
 from maxmargin.problems.base import LinearProblem
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers import _plane_blocks, block_dual
+from maxmargin.solvers._joint_ascent import JointAscent
 
 pytestmark = pytest.mark.core
 
@@ -150,8 +151,10 @@ def separable(n=400, d=30, n_labels=5):
     return X, [np.argmax(x @ W.T, axis=1) for x in X]
 
 
-@pytest.mark.parametrize(("loss", "C", "share"), [("hinge", 10.0, 0.9), ("squared_hinge", 1.0, 0.95)])
-def test_examples_that_are_satisfied_are_searched_less_often(loss, C, share, precision):
+@pytest.mark.parametrize(("loss", "C"), [("hinge", 10.0), ("squared_hinge", 1.0)])
+def test_examples_that_are_satisfied_are_searched_less_often(monkeypatch, loss, C, precision):
+    # With so few weights a run of the squared hinge would come up from a small C, in whole passes, and move all planes together.
+    monkeypatch.setattr(JointAscent, "can_help", staticmethod(lambda *problem: False))
     X, Y = separable()
     every, some = (
         mm.train(
@@ -168,8 +171,7 @@ def test_examples_that_are_satisfied_are_searched_less_often(loss, C, share, pre
     )
     assert every.certificate.converged
     assert some.certificate.converged
-    # All passes of a run that comes up from a small C, as under the squared hinge, are whole.
-    assert some.certificate.oracle_calls < share * every.certificate.oracle_calls
+    assert some.certificate.oracle_calls < 0.9 * every.certificate.oracle_calls
     assert some.certificate.dual <= every.certificate.primal * (1.0 + 1e-9)
     assert every.certificate.dual <= some.certificate.primal * (1.0 + 1e-9)
     # Passes that are not whole give no primal of their own: the best one so far stands.

@@ -195,10 +195,11 @@ def test_rescaled_sets_hold_the_best_multiple_of_their_dual_point(factor, nonneg
     for _ in range(5):
         sets.sweep(everyone, exact(1e-9), w)
     norm2, linear = float(w @ w), sets.linear_part()
-    sets.rescale(factor * s, w)
+    worth = sets.rescale(factor * s, w)
     # With budgets so small some example spends all of its own: no multiple above the factor is allowed.
     multiple = min(linear / norm2, factor)
     assert dual(sets, w) == pytest.approx(multiple * linear - 0.5 * multiple**2 * norm2, rel=1e-9)
+    assert worth == pytest.approx(dual(sets, w), rel=1e-12)
     fresh = np.empty(N_WEIGHTS)
     sets.weights(fresh)
     np.testing.assert_allclose(w, fresh, rtol=1e-12)
@@ -287,3 +288,27 @@ def test_a_deadline_ends_passes_without_bounds(monkeypatch):
         solution = next(points)
     assert gave_bounds == [False, True]
     assert 0.0 < solution.certificate.dual < solution.certificate.primal
+
+
+def test_passes_without_bounds_need_no_sweeps(monkeypatch):
+    X, Y = tagging_problem()
+    gave_bounds = watched_passes(monkeypatch)
+    options = {"sweeps": 0}
+    points = solutions_at([0.01, 0.05], mm.models.Chain(4), X, Y, solver="block-dual", tol=0.5, solver_options=options)
+    next(points)
+    gave_bounds.clear()
+    assert next(points).certificate.relative_gap <= 0.5
+    assert gave_bounds == [False, True]
+
+
+def test_passes_without_bounds_are_limited(monkeypatch):
+    X, Y = tagging_problem()
+    monkeypatch.setattr(_plane_blocks, "_MOST_BLIND", 3)
+    monkeypatch.setattr(_plane_blocks, "_SLOW_FALL", np.inf)
+    gave_bounds = watched_passes(monkeypatch)
+    points = solutions_at([0.01, 0.05], mm.models.Chain(4), X, Y, solver="block-dual", tol=1e-8)
+    next(points)
+    gave_bounds.clear()
+    assert next(points).certificate.relative_gap <= 1e-8
+    assert gave_bounds.index(True) == 3
+    assert all(gave_bounds[3:])

@@ -302,7 +302,7 @@ void bind_working_sets(nb::module_& m) {
                 require_amounts("budgets", C);
                 for (size_t i = 0; i < C.size(); ++i) require((C[i] > 0.0) == (old[i] > 0.0), "budgets must be 0 where they were.");
                 check_weights(w.shape(0), self.space());
-                interruptible([&] { self.rescale({C.begin(), C.end()}, w.data()); });
+                return interruptible([&] { return self.rescale({C.begin(), C.end()}, w.data()); });
             },
             arg("budgets"), arg("weights").noconvert())
         .def("linear_part", &WorkingSets::linear_part, Released())

@@ -134,7 +134,8 @@ OnlinePass::Seen OnlinePass::sgd(std::span<const int64_t> order, Oracle& oracle,
 
 void OnlinePass::fold() {
     if (scale_ == 1.0) return;
-    for (int64_t j = 0; j < space_->n_weights(); ++j) {
+    const int64_t n_weights = space_->n_weights();
+    for (int64_t j = 0; j < n_weights; ++j) {
         w_.exact[j] *= scale_;
         if (w_.rounded) w_.rounded[j] = static_cast<float>(w_.exact[j]);
     }

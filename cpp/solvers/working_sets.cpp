@@ -114,21 +114,23 @@ bool WorkingSets::cut_to_budget(Block& block) const {
     return true;
 }
 
-void WorkingSets::rescale(std::vector<double> budgets, double* w) {
+double WorkingSets::rescale(std::vector<double> budgets, double* w) {
     budgets_ = std::move(budgets);
     for (std::vector<Block>& own : blocks_)
         for (Block& block : own) {
             block.budget = budgets_[block.example];
             block.quiet = 0;
         }
-    const double multiple = best_multiple(std::inner_product(w, w + space_->n_weights(), w, 0.0)).factor;
+    const int64_t n_weights = space_->n_weights();
+    const auto [multiple, worth] = best_multiple(std::inner_product(w, w + n_weights, w, 0.0));
     for (std::vector<Block>& own : blocks_)
         for (Block& block : own) {
             for (double& a : block.alpha) a *= multiple;
             cut_to_budget(block);  // what rounding puts above it
         }
-    for (int64_t j = 0; j < space_->n_weights(); ++j) w[j] *= multiple;
+    for (int64_t j = 0; j < n_weights; ++j) w[j] *= multiple;
     for (double& u : unclipped_) u *= multiple;
+    return worth;
 }
 
 // D(sα) = s Σ α Δ − ½ s² (‖w‖² + Σ_i (Σ_p α_ip)² / 2C_i), the last for the squared hinge only; for the hinge no block may exceed its

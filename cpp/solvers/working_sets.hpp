@@ -83,8 +83,9 @@ class WorkingSets {
     std::unique_ptr<JointBlocks> joint();
 
     // Other budgets, 0 where the old ones are: α becomes the multiple of itself that is worth most under them, and so does w, the
-    // weights of α. A first guess for a problem that differs by C only; every block counts as one that may move.
-    void rescale(std::vector<double> budgets, double* w);
+    // weights of α. A first guess for a problem that differs by C only; every block counts as one that may move. Returns
+    // the dual.
+    double rescale(std::vector<double> budgets, double* w);
 
     // Σ α Δ − the quadratic term of the squared hinge: the dual is this − ½‖w‖².
     double linear_part() const;

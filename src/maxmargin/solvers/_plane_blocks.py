@@ -18,7 +18,7 @@ from maxmargin.solvers._joint_ascent import JointAscent
 from maxmargin.solvers.base import Iterate, Task
 
 # Blocks are left alone below a share of the mean gap of a block, and solved to a tenth of it; under the hinge visits are
-# over-relaxed by a factor: at first, where the relative gap is below _CLOSE, because most planes are known then and closer solves
+# over-relaxed by a factor: at first, once the relative gap was below _CLOSE, because most planes are known then and closer solves
 # take fewer passes, and where so many sweeps followed one pass of the run, because the blocks hinder each other.
 _FAR, _NEAR, _SLOW = (0.15, 1.0), (0.07, 1.4), (0.03, 1.5)
 _CLOSE, _MANY_SWEEPS = 0.1, 20
@@ -53,8 +53,8 @@ _SWEPT_USUALLY = 1.5
 _USUAL_FALL = 0.3
 # What the first gap of a resumed run is at least of that of the run before it, at a C about twice as large.
 _USUAL_GROWTH = 1.5
-# The pace at which the gap falls is taken over so many iterations.
-_WATCHED = 5
+# The pace at which the least gap falls is taken over so many iterations: gaps rise and fall, by half, from one to the next.
+_WATCHED = 8
 # All planes are moved together until this share of the gap is left open.
 _JOINT_SHARE = 0.6
 
@@ -95,11 +95,11 @@ class PlaneBlocks(Blocks):
         self._crawls = False  # what is moved together from now on
         self._gaps: deque[float] = deque(maxlen=_WATCHED)
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
-        self._first_gap = np.inf  # relative; of this run, or before its first evaluation of the one it resumes
+        self._first_gap = np.inf  # relative; of this run or an earlier one of the blocks, inf before that
         self._last_dual, self._swept_gap = 0.0, np.inf  # about the dual: a fresh sum, and what was gained since
         self._gain = self._work = self._visit_work = 0.0
         self._n_sweeps = self._n_added = 0
-        self._needs_many_sweeps = False
+        self._is_close = self._needs_many_sweeps = False
 
     @property
     def searches_are_dear(self) -> bool:
@@ -115,11 +115,11 @@ class PlaneBlocks(Blocks):
         self._tolerance *= _COARSER
         self.task = task
         self.total_budget = task.C * float(self.sample_weight.sum())
-        self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
+        self._last_dual = self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
         self.weights.touch()
-        self._last_dual = self.dual(afresh=False)
         self._gaps.clear()
-        self._crawls, self._sigma, self._needs_many_sweeps = False, 0.0, False
+        self._crawls, self._sigma = False, 0.0
+        self._is_close = self._needs_many_sweeps = False
         self._relative_gaps = np.inf, np.inf
         self._gain, self._work = 0.0, 1.0
         for _ in range(_SWEEPS_AT_CHANGE):
@@ -139,7 +139,7 @@ class PlaneBlocks(Blocks):
             mean = Mean() if before < np.inf and self.is_near_end else None
             are_slow = self._pass_without_bounds(mean)
             now = _SWEPT_USUALLY * self._swept_gap / max(self._last_dual, self._swept_gap, np.finfo(float).tiny)
-            self._relative_gaps = before, now
+            self._expect_gap(now)
             left = _MEAN_LEAVES if mean is not None and are_slow else 1.0
             if left * now <= self.task.tol or now > _SLOW_FALL * before or self.task.is_over:
                 break
@@ -158,7 +158,7 @@ class PlaneBlocks(Blocks):
         return self.squared and not self.searches_are_dear and JointAscent.can_help(self._problem)
 
     def is_within(self, share: float) -> bool:
-        """Return whether the last evaluation, or what it is expected to be, left no more than this share of the primal open."""
+        """Return whether the last evaluation left no more than this share of the primal open."""
         return self._relative_gaps[1] <= share
 
     @property
@@ -186,9 +186,9 @@ class PlaneBlocks(Blocks):
         self._search(self._problem.all_ids, precise=precise)
         primal, dual = self.primal(self._slacks, w), self.dual(afresh=False)
         self._set_tolerance(max(primal - dual, 0.0))
-        self._gaps.append(primal - dual)
-        before, now = self._relative_gaps[1], (primal - dual) / primal if primal > 0.0 else 0.0
-        self._relative_gaps, self._last_dual = (before, now), dual
+        before = self._relative_gaps[1]
+        now = self._note_gap(primal, dual)
+        self._last_dual = dual
         if before == np.inf:
             self._first_gap = now
         return primal, dual
@@ -198,6 +198,16 @@ class PlaneBlocks(Blocks):
         zero = self._problem.zero_weights()
         primal = self._problem.primal(zero, self.task.C, squared=self.squared)
         return Iterate(zero, primal, True, 0.0, details=self._details())
+
+    def _note_gap(self, primal: float, dual: float) -> float:
+        """Remember what an iteration left open, and return it as a share of the primal."""
+        self._gaps.append(min(primal - dual, self._gaps[-1] if self._gaps else np.inf))
+        self._expect_gap((primal - dual) / primal if primal > 0.0 else 0.0)
+        return self._relative_gaps[1]
+
+    def _expect_gap(self, relative: float) -> None:
+        self._relative_gaps = self._relative_gaps[1], relative
+        self._is_close |= relative <= _CLOSE
 
     @property
     def unsatisfied_share(self) -> float:
@@ -210,8 +220,7 @@ class PlaneBlocks(Blocks):
         guess, dual = self.primal(self._slacks, self._shown), self.dual(afresh=False)
         self._set_tolerance(max(guess - dual, 0.0))
         self.seems_done = guess - dual <= self.task.tol * guess
-        self._gaps.append(guess - dual)
-        self._relative_gaps = self._relative_gaps[1], (guess - dual) / guess if guess > 0.0 else 0.0
+        self._note_gap(guess, dual)
         return Iterate(self._shown, None, precise, dual, details=self._details())
 
     def _unsatisfied(self) -> IntArray:
@@ -289,7 +298,7 @@ class PlaneBlocks(Blocks):
             are_slow, last_gain = swept.moves > 0 and swept.gain > _SLOW_SWEEPS * last_gain, swept.gain
             if swept.moves == 0 or self.task.is_over or (self._sweeps is None and k and not pays):
                 break
-        self._needs_many_sweeps |= k >= _MANY_SWEEPS
+        self._needs_many_sweeps |= k + 1 >= _MANY_SWEEPS
         return are_slow
 
     def _would_take_longer(self) -> bool:
@@ -322,7 +331,7 @@ class PlaneBlocks(Blocks):
                 oracle, order, batch_size, rule, self.weights.exact, self._rounded(precise), self._problem.n_jobs
             )
         self._has_moved |= swept.moves > 0
-        self._visit_work = swept.work
+        self._visit_work, self._swept_gap = swept.work, swept.gap
         self._count(swept)
         self._set_tolerance(swept.gap)
 
@@ -334,7 +343,7 @@ class PlaneBlocks(Blocks):
 
     @property
     def _manner(self) -> tuple[float, float]:
-        return _SLOW if self._needs_many_sweeps else _NEAR if self.is_within(_CLOSE) else _FAR
+        return _SLOW if self._needs_many_sweeps else _NEAR if self._is_close else _FAR
 
     def _count(self, swept: _core.Sweep) -> None:
         self._gain += swept.gain
