@@ -38,8 +38,9 @@ _WORTH_SEARCHING = 0.5
 _SLOW_SWEEPS = 0.4
 # What the mean over an iteration's sweeps leaves of the gap at its end.
 _MEAN_LEAVES = 0.7
-# The gap is at most so many times the sum of the blocks' own gaps at the last sweep, as a rule, once most planes are known.
-_SWEPT_LEAVES = 2.0
+# The gap is about so many times the sum of the blocks' own gaps at the last sweep and, as a rule, at most so many times it, once
+# most planes are known.
+_SWEPT_USUALLY, _SWEPT_LEAVES = 1.5, 2.0
 _MOST_SWEEPS = 100
 # After a change of C the blocks are first solved so much more coarsely than at the end of the last: the gap is that much larger.
 # So many sweeps, which search their stretches, do most of what an oracle pass would do then, in less time.
@@ -47,8 +48,6 @@ _COARSER, _SWEEPS_AT_CHANGE = 10.0, 2
 # Passes without bounds that follow, at most, and the share of the gap that one leaves at most: where it falls more slowly, bounds
 # tell what else may help.
 _MOST_BLIND, _SLOW_FALL = 15, 0.8
-# The gap is about so many times the sum of the blocks' own gaps at the last sweep.
-_SWEPT_USUALLY = 1.5
 # What the second iteration of a run leaves of the relative gap.
 _USUAL_FALL = 0.3
 # What the first gap of a resumed run is at least of that of the run before it, at a C about twice as large.
@@ -276,10 +275,13 @@ class PlaneBlocks(Blocks):
         self._sum_weights()
         self._shown = self.weights
         if mean is not None:
-            self._mean = self._problem.zero_weights() if self._mean is None else self._mean
             with self.watch("weights"):
-                self._mean.become(mean.values)
-            self._shown = self._mean
+                self._show_values(mean.values)
+
+    def _show_values(self, values: Any) -> None:
+        self._mean = self._problem.zero_weights() if self._mean is None else self._mean
+        self._mean.become(values)
+        self._shown = self._mean
 
     def _sweep_while_it_pays(self, mean: Mean | None, *, precise: bool) -> bool:
         """Return whether the last sweep still moved blocks, and brought not much less than the one before it."""
@@ -316,9 +318,7 @@ class PlaneBlocks(Blocks):
     def _ascend_together(self) -> None:
         """Move all planes together, and show the point that is best for them."""
         joint = self.ascend_together(_JOINT_SHARE * self._gaps[-1])
-        self._mean = self._problem.zero_weights() if self._mean is None else self._mean
-        self._mean.become(joint.w)
-        self._shown = self._mean
+        self._show_values(joint.w)
 
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
         self._gain = 0.0
