@@ -16,6 +16,8 @@ namespace maxmargin {
 namespace {
 constexpr int64_t max_block_steps = 10000;
 constexpr int64_t visits_per_poll = 64;
+// A pass collects so many blocks before it visits them, for the same reason: what the next ones need is fetched meanwhile.
+constexpr int64_t visits_at_once = 64;
 // So many single weights are read in the time of a row of features.
 constexpr double terms_per_row = 32.0;
 // Searches that take less than the reading of so many rows are done before another thread has started.
@@ -78,16 +80,20 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule
     }
     // One thread: each visit needs the w that the visit before it left. Chunks serve the polling only.
     for_each_chunk((n + visits_per_poll - 1) / visits_per_poll, Workers{1, workers.poll}, [&](int64_t chunk, int) {
-        for (int64_t v = chunk * visits_per_poll; v < std::min((chunk + 1) * visits_per_poll, n); ++v) {
-            if (v + 6 < n) fetch(blocks[v + 6], sizeof(Block));
-            if (v + 4 < n) blocks[v + 4]->fetch_data();
-            if (v + 3 < n) space_->fetch_starts(blocks[v + 3]->parts);
-            if (v + 2 < n) space_->fetch_rows(blocks[v + 2]->parts);
-            const std::vector<int64_t>* next_rows = v + 1 < n ? &blocks[v + 1]->parts.rows : nullptr;
-            visit(*blocks[v], nullptr, rule, w, result, next_rows && !next_rows->empty() ? next_rows->front() : -1);
-        }
+        for (int64_t v = chunk * visits_per_poll; v < std::min((chunk + 1) * visits_per_poll, n); ++v) visit_one_of(blocks, v, rule, w, result);
     });
     return result;
+}
+
+// Visits the v-th block, and fetches what the visits after it will read.
+void WorkingSets::visit_one_of(std::span<Block* const> blocks, int64_t v, const Rule& rule, MovingWeights w, Sweep& result) {
+    const auto n = static_cast<int64_t>(blocks.size());
+    if (v + 6 < n) fetch(blocks[v + 6], sizeof(Block));
+    if (v + 4 < n) blocks[v + 4]->fetch_data();
+    if (v + 3 < n) space_->fetch_starts(blocks[v + 3]->parts);
+    if (v + 2 < n) space_->fetch_rows(blocks[v + 2]->parts);
+    const std::vector<int64_t>* next_rows = v + 1 < n ? &blocks[v + 1]->parts.rows : nullptr;
+    visit(*blocks[v], nullptr, rule, w, result, next_rows && !next_rows->empty() ? next_rows->front() : -1);
 }
 
 WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, MovingWeights w,
@@ -126,7 +132,7 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
             if (is_found) make_room(example, found.code(plane));
             for (Block& block : blocks_[example])
                 if (is_touched(block) || block.n_carriers() > 0) waiting.push_back(&block);
-            if (static_cast<int64_t>(waiting.size()) >= rule.search_batch) visit_all(waiting, rule, w, workers, result);
+            if (static_cast<int64_t>(waiting.size()) >= (searches_at_once(rule) ? rule.search_batch : visits_at_once)) visit_all(waiting, rule, w, workers, result);
         }
         visit_all(waiting, rule, w, workers, result);
     });
@@ -137,7 +143,7 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
 // threads, at the w before the first visit: the visits themselves value what was found at the w that they meet.
 void WorkingSets::visit_all(std::vector<Block*>& blocks, const Rule& rule, MovingWeights w, const Workers& workers, Sweep& result) {
     if (!searches_at_once(rule)) {
-        for (Block* block : blocks) visit(*block, nullptr, rule, w, result);
+        for (size_t v = 0; v < blocks.size(); ++v) visit_one_of(blocks, static_cast<int64_t>(v), rule, w, result);
         blocks.clear();
         return;
     }

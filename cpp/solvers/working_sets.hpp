@@ -137,6 +137,7 @@ class WorkingSets {
     // Whether an example has a block for each stretch.
     bool is_parted(int64_t example) const { return by_components_ && space_->is_worth_parting(static_cast<int32_t>(example)); }
     bool searches_at_once(const Rule& rule) const { return by_components_ && rule.searches && rule.search_batch > 1; }
+    void visit_one_of(std::span<Block* const> blocks, int64_t v, const Rule& rule, MovingWeights w, Sweep& result);
     void visit_all(std::vector<Block*>& blocks, const Rule& rule, MovingWeights w, const Workers& workers, Sweep& result);
     void search_all(std::span<Block* const> blocks, WeightsView w, const Workers& workers) const;
     void make_room(int64_t example, Code code);
