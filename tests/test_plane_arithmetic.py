@@ -39,6 +39,43 @@ def test_products_and_sums_of_planes_equal_explicit_vectors(name, rescaling, spa
         assert checked > len(batch)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("name", MODELS)
+def test_found_planes_know_their_values(name, rescaling, sparse):
+    for seed in range(5):
+        rng = np.random.default_rng([seed, MODELS.index(name)])
+        model = random_model(name, rng)
+        chosen, X, Y = native(model, sparse=sparse)
+        problem = chosen.bind(X, Y, rescaling=rescaling)
+        w = to_native(chosen, model, rng.normal(size=model.n_weights))
+        # In pieces and in another order, so that runs of examples begin anywhere.
+        ids = rng.permutation(problem.n_examples)
+        for rounded, tolerance in ((None, 1e-10), (w.astype(np.float32), 1e-4)):
+            batch = problem.space.separate(ids, w, rounded, 1)
+            losses, psi = explicit_planes(chosen, model, batch, rescaling)
+            assert batch.values() == pytest.approx(losses - psi @ w, rel=tolerance, abs=tolerance)
+            assert len(batch) > 0
+
+
+def test_planes_that_were_not_found_together_do_not_know_their_values():
+    rng = np.random.default_rng(0)
+    model = random_model("chain", rng)
+    chosen, X, Y = native(model)
+    problem = chosen.bind(X, Y)
+    w = to_native(chosen, model, rng.normal(size=model.n_weights))
+    found = problem.space.separate(np.arange(problem.n_examples), w, None, 1)
+    taken = _core.PlaneBatch()
+    taken.take(found, np.arange(1))
+    assert taken.values() is None
+    taken.extend(found)
+    assert taken.values() is None
+    both = _core.PlaneBatch()
+    both.extend(found)
+    both.extend(found)
+    assert both.values().tolist() == 2 * found.values().tolist()
+
+
 @pytest.mark.parametrize("n_labels", [64, 65, 70])
 def test_products_are_the_same_whether_rows_are_scored_whole_or_entry_by_entry(n_labels):
     rng = np.random.default_rng(n_labels)

@@ -258,6 +258,11 @@ void bind_batches(nb::module_& m) {
         .def("examples", [](const PlaneBatch& self) { return to_numpy(std::vector(self.examples)); })
         .def("losses", [](const PlaneBatch& self) { return to_numpy(std::vector(self.losses)); })
         .def("alpha", [](const PlaneBatch& self) { return to_numpy(std::vector(self.alpha)); })
+        .def("values",
+             [](const PlaneBatch& self) -> std::optional<decltype(to_numpy(std::vector<double>{}))> {
+                 if (!self.has_values()) return std::nullopt;
+                 return to_numpy(std::vector(self.values));
+             })
         .def("codes", [](const PlaneBatch& self) { return to_numpy(std::vector(self.codes)); })
         .def("offsets", [](const PlaneBatch& self) { return to_numpy(std::vector(self.offsets)); })
         .def("code", [](const PlaneBatch& self, int64_t k) {
@@ -379,7 +384,7 @@ void bind_spaces(nb::module_& m) {
                 require_truth(self);
                 require_numbers_of("example", as_span(ids), self.n_examples());
                 nb::gil_scoped_release release;
-                return self.separate(as_span(ids), weights, self.search_kind(), workers(n_threads));
+                return self.separate(as_span(ids), weights, self.search_kind(), workers(n_threads), 1.0, true);
             },
             arg("ids"), arg("weights").noconvert(), arg("rounded").none().noconvert(), arg("n_threads"))
         .def(

@@ -9,6 +9,8 @@ namespace maxmargin {
 template <class Scalar>
 struct LinearSpace::PassMemory {
     std::vector<Scalar> node;
+    std::vector<Scalar> plain;  // the same before a search wrote to them, where they are needed
+    int64_t first_row = 0;      // of both
     std::vector<int32_t> code;
     std::vector<Scalar> table;
     bool has_table = false;            // for search_within: whether the table is that of w, but for

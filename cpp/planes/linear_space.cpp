@@ -59,20 +59,20 @@ void LinearSpace::search_run(int64_t first, int64_t end, const Scalar* table, Se
     }
 }
 
-template <class Scalar, class Found>
-void LinearSpace::search_ids(std::span<const int64_t> ids, const Scalar* w, double scale, const Scalar* table, Search kind,
-                             PassMemory<Scalar>& memory, Found&& found) const {
+template <class Scalar, class Fill, class Found>
+void LinearSpace::search_ids(std::span<const int64_t> ids, const Scalar* table, Search kind, PassMemory<Scalar>& memory, Fill&& fill,
+                             Found&& found) const {
     for (size_t k = 0; k < ids.size();) {
         size_t next = k + 1;
         const int64_t begin_row = structure_->rows(ids[k]).begin;
         while (next < ids.size() && ids[next] == ids[next - 1] + 1 && structure_->rows(ids[next]).end - begin_row <= rows_per_run) ++next;
-        search_run(ids[k], ids[next - 1] + 1, table, kind, memory, scorer(w, scale), found);
+        search_run(ids[k], ids[next - 1] + 1, table, kind, memory, fill, found);
         k = next;
     }
 }
 
 template <class Scalar>
-PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar* w, Search kind, const Workers& workers, double scale) const {
+PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar* w, Search kind, const Workers& workers, double scale, bool with_values) const {
     std::vector<Scalar> table;
     structure_->prepare(w + table_start(), stride_, table);
     rescale(table.data(), static_cast<int64_t>(table.size()), scale);
@@ -84,15 +84,34 @@ PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar*
     std::vector<PassMemory<Scalar>> memory(std::max(workers.n_threads, 1));
     for_each_chunk(n_chunks, workers, [&](int64_t chunk, int thread) {
         const int64_t begin = chunk * chunk_size, end = std::min(begin + chunk_size, n);
-        search_ids(ids.subspan(begin, end - begin), w, scale, table.data(), kind, memory[thread],
-                   [&](int64_t example, const std::vector<int32_t>& code) {
-                       if (!structure_->is_truth(example, code.data()))
-                           found[chunk].add(static_cast<int32_t>(example), structure_->loss(example, code.data()), code);
-                   });
+        PassMemory<Scalar>& own = memory[thread];
+        const auto fill = [&](int64_t first_row, int64_t n_rows, Scalar* node) {
+            scorer(w, scale)(first_row, n_rows, node);
+            if (!with_values) return;
+            own.first_row = first_row;
+            own.plain.assign(node, node + n_rows * stride_);
+        };
+        search_ids(ids.subspan(begin, end - begin), table.data(), kind, own, fill, [&](int64_t example, const std::vector<int32_t>& code) {
+            if (structure_->is_truth(example, code.data())) return;
+            const double loss = structure_->loss(example, code.data());
+            found[chunk].add(static_cast<int32_t>(example), loss, code);
+            if (with_values) found[chunk].values.push_back(value_found(example, code, loss, w + table_start(), scale, own));
+        });
     });
     PlaneBatch all;
     for (const PlaneBatch& part : found) all.append(part);
     return all;
+}
+
+// From the scores that the search began with: to read the rows of the plane again would take as long as a third of the search.
+template <class Scalar>
+double LinearSpace::value_found(int64_t example, Code code, double loss, const Scalar* table, double scale, PassMemory<Scalar>& memory) const {
+    memory.parts.clear();
+    structure_->difference(example, code.data(), memory.parts);
+    double product = 0.0, of_table = 0.0;
+    for (const NodePart& part : memory.parts.nodes) product += part.sign * static_cast<double>(memory.plain[(part.row - memory.first_row) * stride_ + part.label]);
+    for (const TablePart& part : memory.parts.table) of_table += part.coefficient * static_cast<double>(table[part.index]);
+    return loss - factor(loss) * (product + scale * of_table);
 }
 
 double LinearSpace::decoding_work() const {
@@ -106,8 +125,9 @@ double LinearSpace::decoding_work() const {
     return per_pair * tables * n_labels / std::max(entries, 1.0);
 }
 
-PlaneBatch LinearSpace::separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers, double scale) const {
-    return w.rounded && can_round() ? separate_any(ids, w.rounded, kind, workers, scale) : separate_any(ids, w.exact, kind, workers, scale);
+PlaneBatch LinearSpace::separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers, double scale, bool with_values) const {
+    return w.rounded && can_round() ? separate_any(ids, w.rounded, kind, workers, scale, with_values)
+                                    : separate_any(ids, w.exact, kind, workers, scale, with_values);
 }
 
 PlaneBatch LinearSpace::k_best(std::span<const int64_t> ids, const double* w, int64_t k) const {
@@ -202,7 +222,7 @@ std::vector<int32_t> LinearSpace::predict(WeightsView w, const Workers& workers)
         const int64_t begin = chunk * examples_per_chunk, end = std::min(begin + examples_per_chunk, n);
         std::vector<int64_t> ids(end - begin);
         for (int64_t i = begin; i < end; ++i) ids[i - begin] = i;
-        search_ids(std::span<const int64_t>(ids), w.exact, 1.0, table.data(), Search::plain, memory[thread],
+        search_ids(std::span<const int64_t>(ids), table.data(), Search::plain, memory[thread], scorer(w.exact, 1.0),
                    [&](int64_t example, const std::vector<int32_t>& code) {
                        std::copy(code.begin(), code.end(), codes.begin() + offsets[example]);
                    });

@@ -59,8 +59,8 @@ class LinearSpace final : public PlaneSpace {
     void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const override;
 
     // The plane of each listed example that the search at scale · w finds, search_kind() for the most violated one; those of
-    // the truth are left out.
-    PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers, double scale = 1.0) const;
+    // the truth are left out. On request with its value there.
+    PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers, double scale = 1.0, bool with_values = false) const;
     // Several outputs of every example, where the structure has_places: see variants.hpp.
     Variants variants(const double* w, const VariantOptions& options, const Workers& workers) const;
     // Turns the sum of some planes, at most one of each example, into that of others, by what differs; returns the change of their
@@ -97,11 +97,12 @@ class LinearSpace final : public PlaneSpace {
                     Found&& found) const;
     template <class Scalar, class Fill>
     ReducedCut sum_found(const Scalar* table, const double* sample_weight, const Workers& workers, Fill&& fill) const;
-    template <class Scalar, class Found>
-    void search_ids(std::span<const int64_t> ids, const Scalar* w, double scale, const Scalar* table, Search kind, PassMemory<Scalar>& memory,
-                    Found&& found) const;
+    template <class Scalar, class Fill, class Found>
+    void search_ids(std::span<const int64_t> ids, const Scalar* table, Search kind, PassMemory<Scalar>& memory, Fill&& fill, Found&& found) const;
     template <class Scalar>
-    PlaneBatch separate_any(std::span<const int64_t> ids, const Scalar* w, Search kind, const Workers& workers, double scale) const;
+    PlaneBatch separate_any(std::span<const int64_t> ids, const Scalar* w, Search kind, const Workers& workers, double scale, bool with_values) const;
+    template <class Scalar>
+    double value_found(int64_t example, Code code, double loss, const Scalar* table, double scale, PassMemory<Scalar>& memory) const;
     template <class Scalar>
     ReducedCut sum_any(const Scalar* w, const double* sample_weight, const Workers& workers) const;
     template <class Scalar>

@@ -267,6 +267,15 @@ class Problem(ABC):
         self.oracle_calls += len(ids)
         return self._search(ids, weights, precise)
 
+    def values_found(self, batch: _core.PlaneBatch, weights: DenseWeights, *, precise: bool) -> FloatArray:
+        """Return Δ − w·ψ of the planes that :meth:`separate` found, at the same weights and in the same precision."""
+        known = batch.values()
+        if known is not None:
+            return known
+        rounded = None if precise or self.always_precise else weights.rounded
+        values: FloatArray = batch.losses() - self.space.dots(batch, weights.exact, rounded)
+        return values
+
     @abstractmethod
     def oracle(
         self, weights: DenseWeights, *, precise: bool, plain: bool = False, k_best: int | None = None
@@ -292,7 +301,7 @@ class Problem(ABC):
         """Return H_i(w) for all examples, by one exact pass; with ``ids`` for these only, and 0 for the others."""
         batch = self.separate(self.all_ids if ids is None else ids, weights, precise=True)
         values = np.zeros(self.n_examples)
-        values[batch.examples()] = batch.losses() - self.space.dots(batch, weights.exact)
+        values[batch.examples()] = self.values_found(batch, weights, precise=True)
         return np.maximum(values, 0.0)
 
     def primal(self, weights: DenseWeights, C: float, *, squared: bool, ids: IntArray | None = None) -> float:

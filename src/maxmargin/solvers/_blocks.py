@@ -105,13 +105,16 @@ class Blocks:
         return 0.5 * w.norm2() + self.task.C * float(self.sample_weight @ cost)
 
     def values(
-        self, batch: _core.PlaneBatch, ids: IntArray, w: DenseWeights | None = None, *, precise: bool = True
+        self, batch: _core.PlaneBatch, ids: IntArray, w: DenseWeights | None = None, known: FloatArray | None = None
     ) -> FloatArray:
-        """Return H_i at w; a stored plane that is worth more than the oracle's proves it inexact."""
+        """Return H_i at w; a stored plane that is worth more than the oracle's proves it inexact.
+
+        Where the values of the planes there are not known, they are computed in double.
+        """
         w = self.weights if w is None else w
         problem = self.task.problem
         values = np.zeros(problem.n_examples)
-        values[batch.examples()] = batch.losses() - problem.space.dots(batch, w.exact, self._rounded(precise, w))
+        values[batch.examples()] = batch.losses() - problem.space.dots(batch, w.exact) if known is None else known
         found: FloatArray = np.maximum(values[ids], 0.0)
         if not problem.can_be_inexact:
             return found
@@ -151,9 +154,8 @@ class Blocks:
         self.sets.start(planes, self.weights.exact)
         self.weights.touch()
 
-    def _rounded(self, precise: bool, w: DenseWeights | None = None) -> Any:
-        w = self.weights if w is None else w
-        return None if precise or self.task.problem.always_precise else w.rounded
+    def _rounded(self, precise: bool) -> Any:
+        return None if precise or self.task.problem.always_precise else self.weights.rounded
 
     def _sum_weights(self) -> None:
         if not self._has_moved:
