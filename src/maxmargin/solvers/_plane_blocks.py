@@ -39,8 +39,8 @@ _SLOW_SWEEPS = 0.4
 # What the mean over an iteration's sweeps leaves of the gap at its end.
 _MEAN_LEAVES = 0.7
 # The gap is about so many times the sum of the blocks' own gaps at the last sweep and, as a rule, at most so many times it, once
-# most planes are known.
-_SWEPT_USUALLY, _SWEPT_LEAVES = 1.5, 2.0
+# most planes are known. Along a path the last point tells how many times, within limits.
+_SWEPT_USUALLY, _SWEPT_LEAVES, _SWEPT_LIMITS = 1.5, 2.0, (1.0, 2.5)
 _MOST_SWEEPS = 100
 # After a change of C the blocks are first solved so much more coarsely than at the end of the last: the gap is that much larger.
 # So many sweeps, which search their stretches, do most of what an oracle pass would do then, in less time.
@@ -96,6 +96,7 @@ class PlaneBlocks(Blocks):
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
         self._first_gap = np.inf  # relative; of this run or an earlier one of the blocks, inf before that
         self._last_dual, self._swept_gap = 0.0, np.inf  # about the dual: a fresh sum, and what was gained since
+        self._swept_leaves, self._expected = _SWEPT_USUALLY, 0.0  # at what passes without bounds came to
         self._gain = self._work = self._visit_work = 0.0
         self._n_sweeps = self._n_added = 0
         self._is_close = self._needs_many_sweeps = False
@@ -122,7 +123,9 @@ class PlaneBlocks(Blocks):
         self._relative_gaps = np.inf, np.inf
         self._gain, self._work = 0.0, 1.0
         for _ in range(_SWEEPS_AT_CHANGE):
-            self._count(self.sweep(self._rule(searches=True, drops=self._by_components), precise=False))
+            swept = self.sweep(self._rule(searches=True, drops=self._by_components), precise=False)
+            self._count(swept)
+            self._swept_gap = swept.gap
 
     def first_passes(self, n_passes: int) -> None:
         """Visit all examples, so many times, at the w that those before them left; sweep each time, and sum w anew at last."""
@@ -132,20 +135,23 @@ class PlaneBlocks(Blocks):
 
     def come_close(self) -> None:
         """Make such passes for as long as the bounds that they could give instead would be far apart."""
-        mean, are_slow = None, False
+        mean, are_slow, left = None, False, 1.0
         for _ in range(_MOST_BLIND):
             before = self._relative_gaps[1]
             mean = Mean() if before < np.inf and self.is_near_end else None
             are_slow = self._pass_without_bounds(mean)
-            now = _SWEPT_USUALLY * self._swept_gap / max(self._last_dual, self._swept_gap, np.finfo(float).tiny)
+            now = self._swept_leaves * self._swept_gap / max(self._last_dual, self._swept_gap, np.finfo(float).tiny)
             self._expect_gap(now)
             left = _MEAN_LEAVES if mean is not None and are_slow else 1.0
             if left * now <= self.task.tol or now > _SLOW_FALL * before or self.task.is_over:
                 break
+        self._expected = left * self._swept_gap
         self._show(mean if are_slow else None)
 
     def _pass_without_bounds(self, mean: Mean | None) -> bool:
         """Return whether sweeps were slow, as :meth:`_sweep_while_it_pays` does."""
+        if 0.0 < self._swept_gap < np.inf:  # what the pass before this one saw is long closed
+            self._set_tolerance(self._swept_gap)
         batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
         self._visit(self._problem.oracle(self.weights, precise=False), batch_size, precise=False)
         self._problem.count_calls(len(self._ids))
@@ -187,10 +193,17 @@ class PlaneBlocks(Blocks):
         self._set_tolerance(max(primal - dual, 0.0))
         before = self._relative_gaps[1]
         now = self._note_gap(primal, dual)
+        self._learn_from(primal - dual)
         self._last_dual = dual
         if before == np.inf:
             self._first_gap = now
         return primal, dual
+
+    def _learn_from(self, gap: float) -> None:
+        """Learn how much larger the gap is than what sweeps see of it, for the next point of the path."""
+        if self._expected > 0.0:
+            self._swept_leaves = float(np.clip(gap / self._expected, *_SWEPT_LIMITS))
+        self._expected = 0.0
 
     def evaluate_zero(self) -> Iterate:
         """Return what weights of 0 are worth: no run that overshot is to end with less."""
@@ -233,7 +246,8 @@ class PlaneBlocks(Blocks):
         with self.watch("oracle"):
             self._found = self._problem.separate(ids, self._shown, precise=precise)
             self._slacks = np.zeros(self._problem.n_examples)
-            self._slacks[ids] = self.values(self._found, ids, self._shown, precise=precise)
+            known = self._problem.values_found(self._found, self._shown, precise=precise)
+            self._slacks[ids] = self.values(self._found, ids, self._shown, known)
 
     def _details(self) -> dict[str, Any]:
         details = {
