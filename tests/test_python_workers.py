@@ -190,7 +190,8 @@ def test_an_interrupt_ends_training_at_once_with_a_usable_solution(n_jobs, momen
     assert lines[1] == f"training was interrupted {20.0 if moment == 'sleeping' else None} (2,)"
     assert "training was interrupted" in err
     assert "Traceback" not in err
-    assert "resource_tracker" not in err
+    # What we share is given back. (joblib's tracker warns now and then of a semaphore of its own, which is gone by then.)
+    assert "shared_memory" not in err
 
 
 def test_workers_leave_nothing_behind(tmp_path):
