@@ -84,11 +84,11 @@ class DenseWeights:
         return self._rounded
 
     def become(self, values: NDArray[np.float32] | NDArray[np.float64]) -> None:
-        """Take these values; float32 ones are their own float32 copy."""
+        """Take these values; float32 ones become the float32 copy, and are no longer the caller's."""
         np.copyto(self.exact, values)
         self._is_fresh = values.dtype == np.float32
         if self._is_fresh:
-            np.copyto(self.rounded, values)
+            self._rounded = np.asarray(values, np.float32)
 
     def norm2(self) -> float:
         """Return ‖w‖²."""
