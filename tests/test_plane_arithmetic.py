@@ -10,15 +10,20 @@ from maxmargin import _core
 pytestmark = pytest.mark.core
 
 
+def bound(name, seed, rescaling="margin", *, sparse=False):
+    """Return a random model with its random numbers, the same as the core has it, and that bound to its data."""
+    rng = np.random.default_rng([seed, MODELS.index(name)])
+    model = random_model(name, rng)
+    chosen, X, Y = native(model, sparse=sparse)
+    return rng, model, chosen, chosen.bind(X, Y, rescaling=rescaling)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("rescaling", ["margin", "slack"])
 @pytest.mark.parametrize("name", MODELS)
 def test_products_and_sums_of_planes_equal_explicit_vectors(name, rescaling, sparse):
     for seed in range(5):
-        rng = np.random.default_rng([seed, MODELS.index(name)])
-        model = random_model(name, rng)
-        chosen, X, Y = native(model, sparse=sparse)
-        problem = chosen.bind(X, Y, rescaling=rescaling)
+        rng, model, chosen, problem = bound(name, seed, rescaling, sparse=sparse)
         batch = many_planes(problem, rng)
         losses, psi = explicit_planes(chosen, model, batch, rescaling)
         assert batch.losses() == pytest.approx(losses)
@@ -44,10 +49,7 @@ def test_products_and_sums_of_planes_equal_explicit_vectors(name, rescaling, spa
 @pytest.mark.parametrize("name", MODELS)
 def test_found_planes_know_their_values(name, rescaling, sparse):
     for seed in range(5):
-        rng = np.random.default_rng([seed, MODELS.index(name)])
-        model = random_model(name, rng)
-        chosen, X, Y = native(model, sparse=sparse)
-        problem = chosen.bind(X, Y, rescaling=rescaling)
+        rng, model, chosen, problem = bound(name, seed, rescaling, sparse=sparse)
         w = to_native(chosen, model, rng.normal(size=model.n_weights))
         # In pieces and in another order, so that runs of examples begin anywhere.
         ids = rng.permutation(problem.n_examples)
@@ -59,10 +61,7 @@ def test_found_planes_know_their_values(name, rescaling, sparse):
 
 
 def test_planes_that_were_not_found_together_do_not_know_their_values():
-    rng = np.random.default_rng(0)
-    model = random_model("chain", rng)
-    chosen, X, Y = native(model)
-    problem = chosen.bind(X, Y)
+    rng, model, chosen, problem = bound("chain", 0)
     w = to_native(chosen, model, rng.normal(size=model.n_weights))
     found = problem.space.separate(np.arange(problem.n_examples), w, None, 1)
     taken = _core.PlaneBatch()
