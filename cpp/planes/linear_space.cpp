@@ -103,7 +103,7 @@ PlaneBatch LinearSpace::separate_any(std::span<const int64_t> ids, const Scalar*
     return all;
 }
 
-// From the scores that the search began with: to read the rows of the plane again would take as long as a third of the search.
+// From the scores that the search began with: to read the rows of the planes again would take a seventh to a half of its time.
 template <class Scalar>
 double LinearSpace::value_found(int64_t example, Code code, double loss, const Scalar* table, double scale, PassMemory<Scalar>& memory) const {
     memory.parts.clear();

@@ -267,12 +267,16 @@ class Problem(ABC):
         self.oracle_calls += len(ids)
         return self._search(ids, weights, precise)
 
+    def rounded(self, weights: DenseWeights, *, precise: bool) -> NDArray[np.float32] | None:
+        """Return the float32 copy of the weights where scores may be computed from it; else None."""
+        return None if precise or self.always_precise else weights.rounded
+
     def values_found(self, batch: _core.PlaneBatch, weights: DenseWeights, *, precise: bool) -> FloatArray:
         """Return Δ − w·ψ of the planes that :meth:`separate` found, at the same weights and in the same precision."""
         known = batch.values()
         if known is not None:
             return known
-        rounded = None if precise or self.always_precise else weights.rounded
+        rounded = self.rounded(weights, precise=precise)
         values: FloatArray = batch.losses() - self.space.dots(batch, weights.exact, rounded)
         return values
 
@@ -437,7 +441,7 @@ class LinearProblem(Problem):
         return _core.RowBlocks(self.space, C * s, squared)
 
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
-        rounded = None if precise or self.always_precise else weights.rounded
+        rounded = self.rounded(weights, precise=precise)
         return self.space.separate(ids, weights.exact, rounded, self.n_jobs)
 
     def oracle(
@@ -446,7 +450,7 @@ class LinearProblem(Problem):
         """Return the search in threads; the float32 copy must follow the weights where it is used."""
         if k_best is not None:
             return _core.KBestOracle(self.space, weights.exact, k_best)
-        rounded = None if precise or self.always_precise else weights.rounded
+        rounded = self.rounded(weights, precise=precise)
         return _core.LinearOracle(self.space, weights.exact, rounded, plain, self.n_jobs)
 
     def variants(
@@ -466,6 +470,6 @@ class LinearProblem(Problem):
             super().separate_into(cuts, weights, precise=precise)
             return
         self.oracle_calls += len(self.searched_ids)
-        rounded = None if precise or self.always_precise else weights.rounded
+        rounded = self.rounded(weights, precise=precise)
         loss, total, _ = self.space.separate_and_sum(weights.exact, rounded, self.sample_weight, self.n_jobs)
         cuts.load(loss, total)

@@ -155,7 +155,7 @@ class Blocks:
         self.weights.touch()
 
     def _rounded(self, precise: bool) -> Any:
-        return None if precise or self.task.problem.always_precise else self.weights.rounded
+        return self.task.problem.rounded(self.weights, precise=precise)
 
     def _sum_weights(self) -> None:
         if not self._has_moved:

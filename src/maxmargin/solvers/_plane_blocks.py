@@ -96,7 +96,8 @@ class PlaneBlocks(Blocks):
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
         self._first_gap = np.inf  # relative; of this run or an earlier one of the blocks, inf before that
         self._last_dual, self._swept_gap = 0.0, np.inf  # about the dual: a fresh sum, and what was gained since
-        self._swept_leaves, self._expected = _SWEPT_USUALLY, 0.0  # at what passes without bounds came to
+        # The gap after passes without bounds over what the sweeps saw of it, and what they saw before the bounds to come.
+        self._swept_leaves, self._expected = _SWEPT_USUALLY, 0.0
         self._gain = self._work = self._visit_work = 0.0
         self._n_sweeps = self._n_added = 0
         self._is_close = self._needs_many_sweeps = False
