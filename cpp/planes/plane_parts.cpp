@@ -10,7 +10,7 @@ namespace {
 constexpr int32_t few_rows = 128;
 }  // namespace
 
-int32_t RowIndex::find(int64_t row, const std::vector<int64_t>& rows) {
+int32_t RowIndex::find(int64_t row, std::span<const int64_t> rows) {
     if (!slots_) {
         slots_ = std::make_unique<std::unordered_map<int64_t, int32_t>>(2 * rows.size());
         for (size_t slot = 0; slot < rows.size(); ++slot) slots_->emplace(rows[slot], static_cast<int32_t>(slot));
@@ -79,7 +79,7 @@ void PlaneParts::erase(const std::vector<bool>& drop) {
     n_used_rows = kept_rows.size();
     if (keeps_rows)
         for (size_t slot = 0; slot < rows.size(); ++slot) place_of(static_cast<int32_t>(slot));
-    rows.swap(kept_rows);
+    rows.assign(kept_rows.begin(), kept_rows.end());
     index_.clear();
     last_slot_ = 0;
     highest_row_ = rows.empty() ? -1 : *std::max_element(rows.begin(), rows.end());

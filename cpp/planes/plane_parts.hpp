@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "memory/pool.hpp"
+
 namespace maxmargin {
 
 struct NodeTerm {
@@ -37,7 +39,7 @@ class RowIndex {
 
     void clear() { slots_.reset(); }
     // The slot of a row, or −1.
-    int32_t find(int64_t row, const std::vector<int64_t>& rows);
+    int32_t find(int64_t row, std::span<const int64_t> rows);
     void add(int64_t row, int32_t slot) {
         if (slots_) slots_->emplace(row, slot);
     }
@@ -50,13 +52,16 @@ struct PlaneParts {
     struct End {
         uint32_t node = 0, weight = 0;
     };
-    std::vector<int64_t> rows;  // each once
+    PlaneParts() = default;
+    explicit PlaneParts(Pool* pool) : rows(pool), nodes(pool), weights(pool), ends(pool) {}
+
+    PoolVector<int64_t> rows;  // each once
     size_t n_used_rows = 0;     // the first ones: planes need no row beyond them
     bool keeps_rows = false;    // also those that no plane needs any more
     int32_t labels_per_row = 2; // that one plane may have: the truth's and another, more where a plane is a sum of several
-    std::vector<NodeTerm> nodes;
-    std::vector<WeightTerm> weights;
-    std::vector<End> ends;  // by plane: where its terms end
+    PoolVector<NodeTerm> nodes;
+    PoolVector<WeightTerm> weights;
+    PoolVector<End> ends;  // by plane: where its terms end
 
     size_t size() const { return ends.size(); }
     End begin(size_t plane) const { return plane == 0 ? End{} : ends[plane - 1]; }

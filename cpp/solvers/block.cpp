@@ -32,7 +32,7 @@ int64_t Block::n_carriers() const {
 void Block::keep(Code code, double loss, const PlaneSpace& space, PlaneScratch& scratch) {
     const size_t n = size();
     entries.push_back({loss, 0, static_cast<uint32_t>(codes.size()), static_cast<uint32_t>(code.size())});
-    codes.insert(codes.end(), code.begin(), code.end());
+    codes.append(code);
     alpha.push_back(0.0);
     // The row stands where it belongs; the rows before it move apart by one entry each, the last one first.
     gram.resize((n + 1) * (n + 1));

@@ -14,16 +14,20 @@ struct Block {
         int64_t idle;  // QPs since α was positive
         uint32_t begin, length;
     };
+    // Its vectors belong to the pool.
+    Block(int32_t of_example, double its_budget, Span within, Pool& pool)
+        : example(of_example), budget(its_budget), span(within), parts(&pool), entries(&pool), alpha(&pool), gram(&pool), codes(&pool) {}
+
     int32_t example;
     double budget;      // C_i
     int64_t quiet = 0;  // visits since α last moved
     Span span;          // the places of the code at which its planes may differ from the truth
     bool may_part = true;  // since its stretches were last looked at, a plane left or the span grew
-    PlaneParts parts{};
-    std::vector<Entry> entries{};
-    std::vector<double> alpha{};
-    std::vector<double> gram{};  // entries × entries
-    std::vector<int32_t> codes{};
+    PlaneParts parts;
+    PoolVector<Entry> entries;
+    PoolVector<double> alpha;
+    PoolVector<double> gram;  // entries × entries
+    PoolVector<int32_t> codes;
 
     size_t size() const { return entries.size(); }
     Code code(size_t e) const { return {codes.data() + entries[e].begin, entries[e].length}; }

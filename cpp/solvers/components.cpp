@@ -33,7 +33,7 @@ void WorkingSets::make_room(int64_t example, Code code) {
             own.erase(own.begin() + static_cast<std::ptrdiff_t>(b));
         }
         if (home) home->widen(span);
-        else own.push_back({.example = static_cast<int32_t>(example), .budget = budgets_[example], .span = span});
+        else own.emplace_back(static_cast<int32_t>(example), budgets_[example], span, memory_->pool);
     }
     // A block that grew may touch another now.
     for (size_t a = 0; a < own.size(); ++a)
@@ -85,7 +85,8 @@ bool WorkingSets::stretches(Block& block, std::vector<Span>& spans) const {
 
 // The marginal distribution of a block's planes on one of its stretches.
 void WorkingSets::append_stretch(const Block& block, Span span, std::vector<Block>& pieces) {
-    Block piece{.example = block.example, .budget = block.budget, .quiet = block.quiet, .span = span};
+    Block piece(block.example, block.budget, span, memory_->pool);
+    piece.quiet = block.quiet;
     std::vector<int32_t> code;
     std::vector<Span> differs;
     for (size_t p = 0; p < block.size(); ++p) {
@@ -109,7 +110,7 @@ void WorkingSets::append_stretch(const Block& block, Span span, std::vector<Bloc
 // The carriers of both blocks, laid side by side along their budgets, meet in pairs: each pair becomes a plane with the mass they
 // share. Planes without mass stay as they are.
 void WorkingSets::merge(Block& into, const Block& other) {
-    Block joint{.example = into.example, .budget = into.budget, .span = {std::min(into.span.begin, other.span.begin), std::max(into.span.end, other.span.end)}};
+    Block joint(into.example, into.budget, {std::min(into.span.begin, other.span.begin), std::max(into.span.end, other.span.end)}, memory_->pool);
     PlaneScratch& scratch = *memory_->scratch;
     const auto add = [&](Code code, double loss, double mass) {
         space_->write(joint.example, code, loss, joint.parts, scratch);

@@ -10,7 +10,7 @@ template <class Use>
 void WorkingSets::distribute(int64_t example, const Candidate& plane, Use&& use) {
     std::vector<Block>& own = blocks_[example];
     if (!is_parted(example)) {
-        if (own.empty()) own.push_back({.example = static_cast<int32_t>(example), .budget = budgets_[example], .span = {}});
+        if (own.empty()) own.emplace_back(static_cast<int32_t>(example), budgets_[example], Span{}, memory_->pool);
         use(own.front(), plane);
         return;
     }

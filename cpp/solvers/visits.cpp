@@ -25,7 +25,7 @@ constexpr double worth_a_thread = 1000.0;
 
 // The block's share of P − D at fixed w: C ξ − Σ α F for the hinge; C H² − a²/4C − Σ α F for the squared hinge, where
 // a = Σ α, F already has a/2C taken off, and H = max(0, max F + a/2C). Values may have one more plane than alpha, without mass.
-double block_gap(const std::vector<double>& values, const std::vector<double>& alpha, double C, bool squared) {
+double block_gap(const std::vector<double>& values, std::span<const double> alpha, double C, bool squared) {
     double paid = 0.0, total = 0.0, highest = -std::numeric_limits<double>::infinity();
     for (const double value : values) highest = std::max(highest, value);
     for (size_t p = 0; p < alpha.size(); ++p) {
@@ -92,8 +92,8 @@ void WorkingSets::visit_one_of(std::span<Block* const> blocks, int64_t v, const 
     if (v + 4 < n) blocks[v + 4]->fetch_data();
     if (v + 3 < n) space_->fetch_starts(blocks[v + 3]->parts);
     if (v + 2 < n) space_->fetch_rows(blocks[v + 2]->parts);
-    const std::vector<int64_t>* next_rows = v + 1 < n ? &blocks[v + 1]->parts.rows : nullptr;
-    visit(*blocks[v], nullptr, rule, w, result, next_rows && !next_rows->empty() ? next_rows->front() : -1);
+    const bool has_next = v + 1 < n && !blocks[v + 1]->parts.rows.empty();
+    visit(*blocks[v], nullptr, rule, w, result, has_next ? blocks[v + 1]->parts.rows.front() : -1);
 }
 
 WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, MovingWeights w,
@@ -222,12 +222,12 @@ void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& ru
     note(result.moved, block.example);
     ++result.moves;
     block.quiet = 0;
-    memory.before = block.alpha;
+    memory.before.assign(block.alpha.begin(), block.alpha.end());
     memory.change = memory.values;
     try {
         result.steps += solve(block, rule);
     } catch (...) {
-        block.alpha = memory.before;  // an interrupted block must not leave α and w apart
+        block.alpha.assign(memory.before.begin(), memory.before.end());  // an interrupted block must not leave α and w apart
         throw;
     }
     if (rule.relaxation > 1.0) unbend(block, rule);
@@ -249,7 +249,7 @@ bool WorkingSets::find_within(const Block& block, WeightsView w, Candidate& foun
 }
 
 bool WorkingSets::joins(const Block& block, const Rule& rule) const {
-    const std::vector<double>&values = memory_->values, &alpha = block.alpha;
+    const std::span<const double> values = memory_->values, alpha = block.alpha;
     const double value = values.back();
     if (rule.step == Step::coordinates) return value >= rule.insert_above;
     double paid = rule.step == Step::pairs && block.left() <= 0.0 ? std::numeric_limits<double>::infinity() : 0.0;
@@ -273,7 +273,7 @@ int64_t WorkingSets::solve(Block& block, const Rule& rule) {
     const double C = block.budget, ridge = squared_ ? 1.0 / (2.0 * C) : 0.0;
     const double* gram = block.gram.data();
     if (squared_ || rule.relaxation > 1.0) {
-        memory.gram = block.gram;
+        memory.gram.assign(block.gram.begin(), block.gram.end());
         for (double& entry : memory.gram) entry = (entry + ridge) / rule.relaxation;
         gram = memory.gram.data();
     }

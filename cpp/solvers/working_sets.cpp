@@ -29,7 +29,7 @@ WorkingSets::WorkingSets(std::shared_ptr<const PlaneSpace> space, std::vector<do
     memory_->scratch = space_->scratch();
 }
 
-WorkingSets::~WorkingSets() = default;
+WorkingSets::~WorkingSets() { memory_->pool.end(); }
 
 void WorkingSets::value_block(const Block& block, WeightsView w, const Candidate* candidate, int64_t next_row, bool all_rows) const {
     std::vector<double>& values = memory_->values;

@@ -7,6 +7,7 @@
 namespace maxmargin {
 
 struct WorkingSets::Memory {
+    Pool pool;  // of the blocks
     std::unique_ptr<PlaneScratch> scratch;
     std::vector<double> values, before, change, gram;
     std::vector<size_t> order;
