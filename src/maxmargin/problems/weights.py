@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin import _core
+
+Scalar = TypeVar("Scalar", np.float32, np.float64)
+
+
+# A row of weights that begins with a line of the cache is read in fewer of them: 24 float32 in 2 instead of 2 or 3.
+_LINE = 64
+
+
+def aligned_zeros(n: int, dtype: type[Scalar]) -> NDArray[Scalar]:
+    """Return n zeros that begin with a line of the cache."""
+    n_bytes = n * np.dtype(dtype).itemsize
+    memory = np.zeros(n_bytes + _LINE, np.uint8)
+    begin = -memory.ctypes.data % _LINE
+    return memory[begin : begin + n_bytes].view(dtype)
 
 
 class Cuts(Protocol):
@@ -33,7 +47,7 @@ class DenseWeights:
     """
 
     def __init__(self, n_weights: int) -> None:
-        self.exact: NDArray[np.float64] = np.zeros(n_weights)
+        self.exact: NDArray[np.float64] = aligned_zeros(n_weights, np.float64)
         self._rounded: NDArray[np.float32] | None = None
         self._is_fresh = False
 
@@ -76,7 +90,7 @@ class DenseWeights:
     def rounded(self) -> NDArray[np.float32]:
         """The float32 copy of ``exact``."""
         if self._rounded is None:
-            self._rounded = np.empty(self.exact.shape, np.float32)
+            self._rounded = aligned_zeros(len(self.exact), np.float32)
         if not self._is_fresh:
             # Weights beyond float32 saturate: they only steer the search for planes.
             np.clip(self.exact, -1e37, 1e37, out=self._rounded, casting="same_kind")
@@ -109,7 +123,7 @@ class DenseAnchor:
     """The best point of a line search. It is kept in float32: it only says where to look."""
 
     def __init__(self, n_weights: int) -> None:
-        self.rounded: NDArray[np.float32] = np.zeros(n_weights, np.float32)
+        self.rounded: NDArray[np.float32] = aligned_zeros(n_weights, np.float32)
         self.norm2 = 0.0
 
     def become(self, weights: DenseWeights) -> None:

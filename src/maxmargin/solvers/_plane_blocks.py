@@ -12,7 +12,7 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin.problems.base import FloatArray, IntArray
-from maxmargin.problems.weights import DenseWeights
+from maxmargin.problems.weights import DenseWeights, aligned_zeros
 from maxmargin.solvers._blocks import Blocks
 from maxmargin.solvers._joint_ascent import JointAscent
 from maxmargin.solvers.base import Iterate, Task
@@ -67,7 +67,8 @@ class Mean:
     def add(self, w: Any) -> None:
         self._n += 1
         if self._n == 1:
-            self.values = w.copy()
+            self.values = aligned_zeros(len(w), w.dtype.type)
+            np.copyto(self.values, w)
         else:
             _core.mix(self.values, w, 2.0 / (self._n + 1))
 
