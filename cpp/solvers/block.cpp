@@ -11,10 +11,14 @@ namespace maxmargin {
 size_t Block::find(Code wanted, double loss) const {
     size_t e = 0;
     for (; e < size(); ++e) {
-        const Code other = code(e);
-        if (entries[e].loss == loss && std::equal(wanted.begin(), wanted.end(), other.begin(), other.end())) break;
+        if (entries[e].loss == loss && is_same(wanted, code(e))) break;
     }
     return e;
+}
+
+bool Block::is_same(Code one, Code other) const {
+    if (!has_span()) return std::equal(one.begin(), one.end(), other.begin(), other.end());
+    return std::equal(one.begin() + span.begin, one.begin() + span.end, other.begin() + span.begin);
 }
 
 double Block::total() const { return std::accumulate(alpha.begin(), alpha.end(), 0.0); }
@@ -57,6 +61,10 @@ void Block::fetch_data() const {
     fetch_all(entries);
     fetch_all(alpha);
     fetch_all(gram);
+    // Codes are compared within the span.
+    if (size() == 0 || !has_span()) return;
+    const size_t length = codes.size() / size();
+    for (size_t e = 0; e < size(); ++e) fetch(codes.data() + e * length + span.begin, (span.end - span.begin) * sizeof(codes[0]));
 }
 
 void Block::erase(const std::vector<bool>& drop) {

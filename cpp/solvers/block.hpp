@@ -31,6 +31,8 @@ struct Block {
 
     size_t size() const { return entries.size(); }
     Code code(size_t e) const { return {codes.data() + entries[e].begin, entries[e].length}; }
+    // Whether it is a stretch of its example, outside of which codes are the truth's.
+    bool has_span() const { return span.end > span.begin; }
     // The plane with this code and loss, or size().
     size_t find(Code code, double loss) const;
     bool has(Code code, double loss) const { return find(code, loss) < size(); }
@@ -44,6 +46,9 @@ struct Block {
     void widen(Span to);
     // Blocks lie all over the memory: what the next visits read is fetched during this one.
     void fetch_data() const;
+
+  private:
+    bool is_same(Code one, Code other) const;
 };
 
 }  // namespace maxmargin
