@@ -237,15 +237,15 @@ void LinearSpace::inner_by_rows(const PlaneParts& planes, size_t plane, Scratch&
 
 // ψ is written out once into a dense buffer and the others are read against it.
 void LinearSpace::inner_by_weights(const PlaneParts& planes, size_t plane, Scratch& memory, double* out) const {
-    memory.dense.resize(n_weights(), 0.0);
+    double* const dense = memory.dense.get(n_weights());
     const auto for_each_weight = [&](auto&& visit) {
         for (const NodeTerm& term : planes.nodes_of(plane))
             features_.for_each(planes.rows[term.slot], [&](int64_t f, double x) { visit(f * stride_ + term.label, term.coefficient * x); });
         for (const WeightTerm& term : planes.weights_of(plane)) visit(term.weight, term.coefficient);
     };
-    for_each_weight([&](int64_t weight, double value) { memory.dense[weight] += value; });
-    dots_any(planes, memory.dense.data(), memory.scores64, out);
-    for_each_weight([&](int64_t weight, double) { memory.dense[weight] = 0.0; });
+    for_each_weight([&](int64_t weight, double value) { dense[weight] += value; });
+    dots_any(planes, static_cast<const double*>(dense), memory.scores64, out);
+    for_each_weight([&](int64_t weight, double) { dense[weight] = 0.0; });
 }
 
 }  // namespace maxmargin

@@ -1,7 +1,7 @@
 // Buffers of LinearSpace, for the files that implement it.
 #pragma once
 
-#include "memory/large_pages.hpp"
+#include "memory/lazy_zeros.hpp"
 #include "planes/linear_space.hpp"
 
 namespace maxmargin {
@@ -22,7 +22,7 @@ struct LinearSpace::PassMemory {
 
 struct LinearSpace::Scratch final : PlaneScratch {
     Parts parts;
-    std::vector<double, LargePages<double>> dense;  // n_weights zeros between uses
+    LazyZeros dense;             // n_weights zeros between uses
     std::vector<double> row;     // n_features zeros between uses
     std::vector<double> products;
     struct LabelSum {
