@@ -96,6 +96,15 @@ def test_rows_keep_what_they_know_when_C_changes(loss, ratio):
             assert start["dual"] >= first.certificate.dual - 1e-9
 
 
+def test_later_points_leave_the_weights_of_earlier_ones_alone():
+    X, Y = tagging_problem()
+    points = solutions_at([0.1, 0.2, 0.4, 0.8], mm.models.Chain(4), X, Y, solver="block-dual", tol=1e-3)
+    seen = [(solution.w, solution.w.copy()) for solution in points]
+    assert len(seen) == 4
+    for weights, as_yielded in seen:
+        np.testing.assert_array_equal(weights, as_yielded)
+
+
 def test_a_model_in_python_has_a_path():
     X, y = small_model.data(20)
     points = mm.path(small_model.Classes(), X, y, [1.0, 0.1], solver="block-dual", tol=1e-6)

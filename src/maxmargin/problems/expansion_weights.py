@@ -61,6 +61,10 @@ class ExpansionWeights(DenseWeights):
         np.copyto(self.coef, other.coef)
         self.is_scored = other.is_scored
 
+    def take_over(self, other: DenseWeights) -> None:
+        """Become equal to ``other``."""
+        self.assign(other)
+
 
 class ExpansionAnchor:
     """The best point of a line search, in double."""

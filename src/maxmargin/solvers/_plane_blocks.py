@@ -185,7 +185,7 @@ class PlaneBlocks(Blocks):
     def evaluate(self, *, precise: bool) -> Iterate:
         """Return the point of :meth:`bounds` with them."""
         primal, dual = self.bounds(precise=precise)
-        return Iterate(self._shown, primal, precise, dual, details=self._details())
+        return Iterate(self._shown, primal, precise, dual, details=self._details(), is_spare=self._shown is self._mean)
 
     def bounds(self, *, precise: bool) -> tuple[float, float]:
         """Search all examples at w, or at the mean of some: exact bounds, and the planes of the next visits."""

@@ -30,7 +30,8 @@ class Iterate:
     ``weights`` is a point worth returning, ``primal`` the objective there; None where this step did not evaluate it.
     ``is_precise`` says that the evaluation searched in double precision. ``dual`` is a lower bound of the optimum. ``wanted_gap``
     is the gap at which the solver's own rule ends training, ``is_last`` that its rule is met already, and ``rule`` says how,
-    where there is more to say than that. ``details`` go into the history.
+    where there is more to say than that. ``details`` go into the history. ``is_spare`` says that the solver has no more use for
+    the weights' values.
     """
 
     weights: DenseWeights | None = None
@@ -41,6 +42,7 @@ class Iterate:
     is_last: bool = False
     rule: str = RULE_MET
     details: Record = field(default_factory=dict)
+    is_spare: bool = False
 
 
 @dataclass(frozen=True)

@@ -64,9 +64,17 @@ class _Best:
 
     def update(self, iterate: Iterate, problem: Problem) -> None:
         if iterate.primal is not None and iterate.weights is not None and iterate.primal < self.primal:
-            self.weights.assign(iterate.weights)
+            self._keep(iterate)
             self.primal, self.is_precise, self.is_open = iterate.primal, iterate.is_precise, problem.left_open
         self.raise_dual(iterate.dual)
+
+    def _keep(self, iterate: Iterate) -> None:
+        assert iterate.weights is not None
+        if iterate.is_spare:
+            self.weights.take_over(iterate.weights)
+            iterate.weights, iterate.is_spare = self.weights, False
+        else:
+            self.weights.assign(iterate.weights)
 
     def raise_dual(self, dual: float | None) -> None:
         """Take a lower bound if it is the best; α = 0 is feasible and has 0."""
