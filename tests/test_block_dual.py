@@ -65,6 +65,15 @@ def test_the_passes_before_the_first_bounds_come_close_where_C_is_small():
     assert solution.history[0]["relative_gap"] < 1e-3
 
 
+@pytest.mark.parametrize("tol", [0.1, 0.04])
+def test_a_coarse_gap_takes_no_more_bounds_than_may_end_training(tol):
+    X, Y = tagging_problem()
+    solution = mm.train(mm.models.Chain(4), X, Y, 1.0, solver="block-dual", tol=tol)
+    assert solution.certificate.relative_gap <= tol
+    assert solution.certificate.oracle_calls > 4 * len(X)
+    assert (len(solution.history) <= 2) == (tol == 0.1)
+
+
 def rules_of(monkeypatch, **settings):
     """Return the over-relaxation of every rule of a run, and how many there were at each record."""
     rules, by_record = [], []

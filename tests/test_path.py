@@ -316,7 +316,6 @@ def test_passes_without_bounds_are_limited(monkeypatch):
 def test_bounds_of_one_point_tell_when_those_of_the_next_may_be_close(monkeypatch, learnt):
     X, Y = tagging_problem()
     gave_bounds = watched_passes(monkeypatch)
-    monkeypatch.setattr(_plane_blocks, "_SWEPT_LIMITS", (learnt, learnt))
     monkeypatch.setattr(_plane_blocks, "_SLOW_FALL", np.inf)
     points = solutions_at([0.01, 0.02, 0.05], mm.models.Chain(4), X, Y, solver="block-dual", tol=1e-3)
     n_blind = []
@@ -324,6 +323,7 @@ def test_bounds_of_one_point_tell_when_those_of_the_next_may_be_close(monkeypatc
         gave_bounds.clear()
         assert next(points).certificate.relative_gap <= 1e-3
         n_blind.append(gave_bounds.index(True))
-    # The first point has first passes, and the second goes by what is usual.
+        # The first point has first passes, the second goes by the most there may be, the third by what the second learnt.
+        monkeypatch.setattr(_plane_blocks, "_SWEPT_LIMITS", (learnt, learnt))
     assert n_blind[:2] == [2, 2]
     assert n_blind[2] <= 3 if learnt == 1.0 else n_blind[2] >= 5

@@ -38,9 +38,9 @@ _WORTH_SEARCHING = 0.5
 _SLOW_SWEEPS = 0.4
 # What the mean over an iteration's sweeps leaves of the gap at its end.
 _MEAN_LEAVES = 0.7
-# The gap is about so many times the sum of the blocks' own gaps at the last sweep and, as a rule, at most so many times it, once
-# most planes are known. Along a path the last point tells how many times, within limits.
-_SWEPT_USUALLY, _SWEPT_LEAVES, _SWEPT_LIMITS = 1.5, 2.0, (1.0, 2.5)
+# The gap is, as a rule, at most so many times the sum of the blocks' own gaps at the last sweep, once most planes are known.
+# After passes without bounds the last point of a path tells how many times, within limits; the first goes by the most.
+_SWEPT_LEAVES, _SWEPT_LIMITS = 2.0, (1.0, 2.5)
 _MOST_SWEEPS = 100
 # After a change of C the blocks are first solved so much more coarsely than at the end of the last: the gap is that much larger.
 # So many sweeps, which search their stretches, do most of what an oracle pass would do then, in less time.
@@ -98,7 +98,7 @@ class PlaneBlocks(Blocks):
         self._first_gap = np.inf  # relative; of this run or an earlier one of the blocks, inf before that
         self._last_dual, self._swept_gap = 0.0, np.inf  # about the dual: a fresh sum, and what was gained since
         # The gap after passes without bounds over what the sweeps saw of it, and what they saw before the bounds to come.
-        self._swept_leaves, self._expected = _SWEPT_USUALLY, 0.0
+        self._swept_leaves, self._expected = _SWEPT_LIMITS[1], 0.0
         self._gain = self._work = self._visit_work = 0.0
         self._n_sweeps = self._n_added = 0
         self._is_close = self._needs_many_sweeps = False
@@ -111,6 +111,11 @@ class PlaneBlocks(Blocks):
     def planes(self) -> _core.PlaneBatch:
         """Return the planes of all blocks."""
         return self.sets.planes()
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether so large a gap is enough that few iterations are needed, and no record of each."""
+        return self.task.tol >= _COARSE
 
     def continue_with(self, task: Task) -> None:
         """Go over to another C: α becomes its multiple that is worth most there."""
@@ -135,8 +140,10 @@ class PlaneBlocks(Blocks):
             self._pass_without_bounds(None)
         self._show(None)
 
-    def come_close(self) -> None:
-        """Make such passes for as long as the bounds that they could give instead would be far apart."""
+    def come_close(self, n_first: int = 0) -> None:
+        """Make such passes, at least so many and one, for as long as the bounds that they could give would be far apart."""
+        for _ in range(n_first):
+            self._pass_without_bounds(None)
         mean, are_slow, left = None, False, 1.0
         for _ in range(_MOST_BLIND):
             before = self._relative_gaps[1]
@@ -197,7 +204,7 @@ class PlaneBlocks(Blocks):
         now = self._note_gap(primal, dual)
         self._learn_from(primal - dual)
         self._last_dual = dual
-        if before == np.inf:
+        if before == np.inf or self._first_gap == np.inf:
             self._first_gap = now
         return primal, dual
 
@@ -354,7 +361,7 @@ class PlaneBlocks(Blocks):
     def _set_tolerance(self, gap: float) -> None:
         """Ask for a share of the mean gap of a block, per unit of its budget."""
         n_blocks = max(self.sets.n_blocks, 1)
-        share = _COARSE_SHARE if self.task.tol >= _COARSE else self._manner[0]
+        share = _COARSE_SHARE if self.is_coarse else self._manner[0]
         self._tolerance = share * gap / self.total_budget * self._problem.n_examples / n_blocks
 
     @property
