@@ -13,6 +13,8 @@ namespace {
 constexpr int widest_whole_row = 64;
 // Up to so many pairs of rows are multiplied one by one; beyond, a plane is written out over all weights.
 constexpr size_t few_row_pairs = 256;
+// Ones of so long a row can be counted in a byte, whatever features they are of.
+constexpr int64_t most_counted = 255;
 }  // namespace
 
 void LinearSpace::write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const {
@@ -30,14 +32,13 @@ void LinearSpace::write(int32_t example, Code code, double loss, PlaneParts& pla
     planes.close_plane();
 }
 
-void LinearSpace::components(int32_t example, Code code, std::vector<Span>& spans) const {
+void LinearSpace::components(int32_t example, Code code, Span within, std::vector<Span>& spans) const {
     const int32_t* truth = structure_->true_code(example);
-    const auto length = static_cast<int64_t>(code.size());
     spans.clear();
-    for (int64_t t = 0; t < length; ++t) {
+    for (int64_t t = within.begin; t < within.end; ++t) {
         if (code[t] == truth[t]) continue;
         const int64_t begin = t;
-        while (t < length && code[t] != truth[t]) ++t;
+        while (t < within.end && code[t] != truth[t]) ++t;
         spans.push_back({begin, t});
     }
 }
@@ -205,24 +206,49 @@ void LinearSpace::inner(const PlaneParts& planes, size_t plane, PlaneScratch& sc
     else inner_by_weights(planes, plane, memory, out);
 }
 
+// memory.products[k] = the product of a row with rows[k].
+void LinearSpace::multiply_rows(int64_t row, std::span<const int64_t> rows, Scratch& memory) const {
+    memory.products.resize(rows.size());
+    if (features_.is_all_ones() && features_.indptr[row + 1] - features_.indptr[row] <= most_counted) {
+        multiply_ones(row, rows, memory);
+        return;
+    }
+    memory.row.resize(features_.n_features, 0.0);
+    features_.for_each(row, [&](int64_t f, double x) { memory.row[f] += x; });
+    for (size_t k = 0; k < rows.size(); ++k) {
+        double sum = 0.0;
+        features_.for_each(rows[k], [&](int64_t f, double x) { sum += x * memory.row[f]; });
+        memory.products[k] = sum;
+    }
+    features_.for_each(row, [&](int64_t f, double) { memory.row[f] = 0.0; });
+}
+
+// Counts take an eighth of the memory, and are still near when the next row is multiplied.
+void LinearSpace::multiply_ones(int64_t row, std::span<const int64_t> rows, Scratch& memory) const {
+    memory.counts.resize(features_.n_features, 0);
+    uint8_t* const counts = memory.counts.data();
+    const auto for_each = [&](int64_t of, auto&& visit) {
+        for (int64_t j = features_.indptr[of]; j < features_.indptr[of + 1]; ++j) visit(counts[features_.indices[j]]);
+    };
+    for_each(row, [](uint8_t& count) { ++count; });
+    for (size_t k = 0; k < rows.size(); ++k) {
+        int64_t sum = 0;
+        for_each(rows[k], [&](uint8_t count) { sum += count; });
+        memory.products[k] = static_cast<double>(sum);
+    }
+    for_each(row, [](uint8_t& count) { count = 0; });
+}
+
 // Rows that differ from the truth interact across positions, where they share a label.
 void LinearSpace::inner_by_rows(const PlaneParts& planes, size_t plane, Scratch& memory, double* out) const {
-    const size_t n_slots = planes.rows.size();
-    memory.row.resize(features_.n_features, 0.0);
-    memory.products.resize(n_slots);
+    const std::span<const int64_t> rows{planes.rows.data(), planes.n_used_rows};
     std::fill_n(out, planes.size(), 0.0);
     const std::span<const NodeTerm> own = planes.nodes_of(plane);
     for (size_t begin = 0; begin < own.size();) {
         const int32_t slot = own[begin].slot;
         size_t end = begin + 1;
         while (end < own.size() && own[end].slot == slot) ++end;
-        features_.for_each(planes.rows[slot], [&](int64_t f, double x) { memory.row[f] += x; });
-        for (size_t other = 0; other < n_slots; ++other) {
-            double sum = 0.0;
-            features_.for_each(planes.rows[other], [&](int64_t f, double x) { sum += x * memory.row[f]; });
-            memory.products[other] = sum;
-        }
-        features_.for_each(planes.rows[slot], [&](int64_t f, double) { memory.row[f] = 0.0; });
+        multiply_rows(rows[slot], rows, memory);
         for (size_t p = 0; p < planes.size(); ++p)
             for (const NodeTerm& term : planes.nodes_of(p))
                 for (size_t k = begin; k < end; ++k)

@@ -24,6 +24,7 @@ struct LinearSpace::Scratch final : PlaneScratch {
     Parts parts;
     LazyZeros dense;             // n_weights zeros between uses
     std::vector<double> row;     // n_features zeros between uses
+    std::vector<uint8_t> counts; // the same, for rows of ones
     std::vector<double> products;
     struct LabelSum {
         int32_t label;

@@ -43,7 +43,7 @@ class LinearSpace final : public PlaneSpace {
         constexpr int64_t most_places = 2000;
         return structure_->code_length(example) <= most_places;
     }
-    void components(int32_t example, Code code, std::vector<Span>& spans) const override;
+    void components(int32_t example, Code code, Span within, std::vector<Span>& spans) const override;
     void cover(int32_t example, Span span, PlaneParts& planes) const override;
     bool search_within(int32_t example, Span span, const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, std::vector<int32_t>& code,
                        double& loss, double& product) const override;
@@ -114,6 +114,8 @@ class LinearSpace final : public PlaneSpace {
                            PassMemory<Scalar>& memory, std::vector<int32_t>& code, double& loss, double& product) const;
     template <class Scalar>
     void add_any(const PlaneParts& planes, const double* coefficients, Scalar* w, Scratch& scratch) const;
+    void multiply_rows(int64_t row, std::span<const int64_t> rows, Scratch& memory) const;
+    void multiply_ones(int64_t row, std::span<const int64_t> rows, Scratch& memory) const;
     void inner_by_rows(const PlaneParts& planes, size_t plane, Scratch& scratch, double* out) const;
     void inner_by_weights(const PlaneParts& planes, size_t plane, Scratch& scratch, double* out) const;
     bool can_round() const;

@@ -102,8 +102,8 @@ class PlaneSpace {
         return false;
     }
     // The components in which a code differs from the truth: spans of which no two touch.
-    virtual void components(int32_t example, Code code, std::vector<Span>& spans) const {
-        (void)example, (void)code, (void)spans;
+    virtual void components(int32_t example, Code code, Span within, std::vector<Span>& spans) const {
+        (void)example, (void)code, (void)within, (void)spans;
     }
     // Writes the output that is `inside` within the span and `outside` elsewhere (the truth if that is empty); returns its loss.
     virtual double combine(int32_t example, Code inside, Span span, Code outside, std::vector<int32_t>& code) const {

@@ -17,7 +17,7 @@ namespace maxmargin {
 void WorkingSets::make_room(int64_t example, Code code) {
     std::vector<Block>& own = blocks_[example];
     split_blocks(own);
-    space_->components(static_cast<int32_t>(example), code, memory_->spans);
+    space_->components(static_cast<int32_t>(example), code, {0, static_cast<int64_t>(code.size())}, memory_->spans);
     for (const Span& span : memory_->spans) {
         Block* home = nullptr;
         for (size_t b = 0; b < own.size();) {
@@ -70,7 +70,7 @@ bool WorkingSets::stretches(Block& block, std::vector<Span>& spans) const {
     std::vector<Span>&all = memory_->all_spans, &of_plane = memory_->plane_spans;
     all.clear();
     for (size_t p = 0; p < block.size(); ++p) {
-        space_->components(block.example, block.code(p), of_plane);
+        space_->components(block.example, block.code(p), block.span, of_plane);
         all.insert(all.end(), of_plane.begin(), of_plane.end());
     }
     std::sort(all.begin(), all.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
@@ -91,7 +91,7 @@ void WorkingSets::append_stretch(const Block& block, Span span, std::vector<Bloc
     std::vector<Span> differs;
     for (size_t p = 0; p < block.size(); ++p) {
         const double loss = space_->combine(block.example, block.code(p), span, {}, code);
-        space_->components(block.example, code, differs);
+        space_->components(block.example, code, span, differs);
         if (differs.empty()) continue;
         const size_t known = piece.find(code, loss);
         if (known < piece.size()) {
