@@ -96,6 +96,22 @@ def test_rows_keep_what_they_know_when_C_changes(loss, ratio):
             assert start["dual"] >= first.certificate.dual - 1e-9
 
 
+@pytest.mark.parametrize("first", [1e-4, 1e-2])
+def test_a_large_step_of_C_under_the_squared_hinge_is_made_in_small_ones(first):
+    """Few planes are known that much above the first C: w would overshoot them, and take 500 passes to come back."""
+    rng = np.random.default_rng(1)
+    X = [(rng.random((int(rng.integers(1, 25)), 40)) < 0.15) * 1.0 for _ in range(75)]
+    truth = rng.normal(size=(40, 5))
+    Y = [np.argmax(x @ truth + 5.0 * rng.normal(size=(len(x), 5)), axis=1) for x in X]
+    settings = {"solver": "block-dual", "loss": "squared_hinge", "tol": 1e-2}
+    last = mm.path(mm.models.Chain(5), X, Y, [first, 1.0], **settings, max_iter=100).solutions[1].certificate
+    single = mm.train(mm.models.Chain(5), X, Y, 1.0, **settings).certificate
+    assert last.relative_gap <= 1e-2
+    assert last.oracle_calls < single.oracle_calls
+    assert last.dual <= single.primal * (1.0 + 1e-9)
+    assert single.dual <= last.primal * (1.0 + 1e-9)
+
+
 def test_later_points_leave_the_weights_of_earlier_ones_alone():
     X, Y = tagging_problem()
     points = solutions_at([0.1, 0.2, 0.4, 0.8], mm.models.Chain(4), X, Y, solver="block-dual", tol=1e-3)

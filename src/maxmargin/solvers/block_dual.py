@@ -61,9 +61,12 @@ _FIRST_PASSES = 2
 # With skip_satisfied, so many passes at most are not whole, and none where more than this share of the examples is not satisfied.
 _MOST_SHORT_PASSES, _WORTH_SKIPPING = 10, 0.8
 # With few weights, a run of the squared hinge whose first gap is more than this share of the primal begins anew at a C so many
-# times smaller, which grows again in so many steps once the problem is solved there: to this relative gap, or for so many rounds.
-_FAR_OFF, _APPROACH_FROM, _APPROACH_STEPS = 0.7, 1000.0, 9
+# times smaller, which grows again by at most this factor at a time (as does the C of a path) once the problem is solved there: to
+# this relative gap, or for so many rounds.
+_FAR_OFF, _APPROACH_FROM, _APPROACH_STEP = 0.7, 1000.0, 1000.0 ** (1 / 9)
 _APPROACH_TOL, _MOST_ROUNDS = 1e-3, 30
+# What rounding may add to a number of such steps.
+_ROUNDED_OFF = 1e-6
 
 
 class BlockDual(Solver):
@@ -126,8 +129,7 @@ class BlockDual(Solver):
 
     def _approach(self, task: Task, planes: Any) -> PlaneBlocks:
         """Solve for a small C, where few planes do little harm, and return blocks that came up from it with those found."""
-        ratios = np.geomspace(1.0 / _APPROACH_FROM, 1.0, _APPROACH_STEPS + 1)
-        blocks = PlaneBlocks(replace(task, C=task.C * ratios[0], tol=_APPROACH_TOL), self.option)
+        blocks = PlaneBlocks(replace(task, C=task.C / _APPROACH_FROM, tol=_APPROACH_TOL), self.option)
         if planes is not None:
             blocks.start_from(planes)
         blocks.first_passes(_FIRST_PASSES)
@@ -136,23 +138,31 @@ class BlockDual(Solver):
             if blocks.is_within(_APPROACH_TOL) or task.is_over:
                 break
             blocks.advance(precise=False)
-        for ratio in ratios[1:]:
-            if not task.is_over:
-                blocks.continue_with(replace(task, C=task.C * ratio))
-                blocks.first_passes(_FIRST_PASSES)
-        if blocks.task.C != task.C:
-            blocks.continue_with(task)
+        self._change_to(task, blocks)
+        if not task.is_over:
+            blocks.first_passes(_FIRST_PASSES)
         return blocks
+
+    def _change_to(self, task: Task, blocks: PlaneBlocks) -> None:
+        """Go over to another C: in steps, where few planes are known that much above the last and w would overshoot."""
+        if blocks.can_overshoot and task.C > blocks.task.C:
+            n_steps = int(np.ceil(np.log(task.C / blocks.task.C) / np.log(_APPROACH_STEP) - _ROUNDED_OFF))
+            for C in np.geomspace(blocks.task.C, task.C, n_steps + 1)[1:-1]:
+                if not task.is_over:
+                    blocks.continue_with(replace(task, C=float(C)))
+                    blocks.first_passes(_FIRST_PASSES)
+        blocks.continue_with(task)
 
     def resume(self, task: Task) -> Iterator[Iterate]:
         """Yield iterates for another C, from the blocks as they are."""
         self._precise = False
         blocks = self._blocks
         assert blocks is not None, "there is no run to resume"
-        blocks.continue_with(task)
         if isinstance(blocks, RowBlocks):
+            blocks.continue_with(task)
             yield from self._row_rounds(blocks)
         else:
+            self._change_to(task, blocks)
             if blocks.searches_are_dear:
                 blocks.sweep_moving(precise=False)
             else:
