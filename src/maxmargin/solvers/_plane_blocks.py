@@ -39,8 +39,10 @@ _SLOW_SWEEPS = 0.4
 # What the mean over an iteration's sweeps leaves of the gap at its end.
 _MEAN_LEAVES = 0.7
 # The gap is, as a rule, at most so many times the sum of the blocks' own gaps at the last sweep, once most planes are known.
-# After passes without bounds the last point of a path tells how many times, within limits; the first goes by the most.
-_SWEPT_LEAVES, _SWEPT_LIMITS = 2.0, (1.0, 2.5)
+_SWEPT_LEAVES = 2.0
+# It is that many times what the last sweep met after passes without bounds, and after the sweeps at a change of C, from the least
+# to the most.
+_AFTER_PASSES, _AFTER_CHANGE = (1.0, 2.5), (0.3, 1.2)
 _MOST_SWEEPS = 100
 # After a change of C the blocks are first solved so much more coarsely than at the end of the last: the gap is that much larger.
 # So many sweeps, which search their stretches, do most of what an oracle pass would do then, in less time.
@@ -73,6 +75,21 @@ class Mean:
             _core.mix(self.values, w, 2.0 / (self._n + 1))
 
 
+class Hindsight:
+    """How many times what the last sweep met the gap is after it: what earlier bounds told, within limits; at first the most."""
+
+    def __init__(self, least: float, most: float) -> None:
+        self._limits = least, most
+        self.times = most
+        self.met = 0.0  # before the bounds to come; 0 where they tell nothing
+
+    def learn(self, gap: float) -> None:
+        """Learn from bounds."""
+        if self.met > 0.0:
+            self.times = float(np.clip(gap / self.met, *self._limits))
+        self.met = 0.0
+
+
 class PlaneBlocks(Blocks):
     """Blocks that are solved exactly, and the iterations over them."""
 
@@ -97,8 +114,7 @@ class PlaneBlocks(Blocks):
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
         self._first_gap = np.inf  # relative; of this run or an earlier one of the blocks, inf before that
         self._last_dual, self._swept_gap = 0.0, np.inf  # about the dual: a fresh sum, and what was gained since
-        # The gap after passes without bounds over what the sweeps saw of it, and what they saw before the bounds to come.
-        self._swept_leaves, self._expected = _SWEPT_LIMITS[1], 0.0
+        self._after_passes, self._after_change = Hindsight(*_AFTER_PASSES), Hindsight(*_AFTER_CHANGE)
         self._gain = self._work = self._visit_work = 0.0
         self._n_sweeps = self._n_added = 0
         self._is_close = self._needs_many_sweeps = False
@@ -141,21 +157,34 @@ class PlaneBlocks(Blocks):
         self._show(None)
 
     def come_close(self, n_first: int = 0) -> None:
-        """Make such passes, at least so many and one, for as long as the bounds that they could give would be far apart."""
+        """Make such passes for as long as the bounds that they could give instead would be far apart.
+
+        At least so many and one are made; none after a change of C whose sweeps seem to have come close enough.
+        """
         for _ in range(n_first):
             self._pass_without_bounds(None)
+        if n_first == 0 and self._after_change.times * self._swept_share <= self.task.tol:
+            self._expect_gap(self._after_change.times * self._swept_share)
+            self._after_change.met = self._swept_gap
+            self._show(None)
+            return
         mean, are_slow, left = None, False, 1.0
         for _ in range(_MOST_BLIND):
             before = self._relative_gaps[1]
             mean = Mean() if before < np.inf and self.is_near_end else None
             are_slow = self._pass_without_bounds(mean)
-            now = self._swept_leaves * self._swept_gap / max(self._last_dual, self._swept_gap, np.finfo(float).tiny)
+            now = self._after_passes.times * self._swept_share
             self._expect_gap(now)
             left = _MEAN_LEAVES if mean is not None and are_slow else 1.0
             if left * now <= self.task.tol or now > _SLOW_FALL * before or self.task.is_over:
                 break
-        self._expected = left * self._swept_gap
+        self._after_passes.met = left * self._swept_gap
         self._show(mean if are_slow else None)
+
+    @property
+    def _swept_share(self) -> float:
+        """What the last sweep met of the blocks' own gaps, as a share of the dual."""
+        return self._swept_gap / max(self._last_dual, self._swept_gap, float(np.finfo(float).tiny))
 
     def _pass_without_bounds(self, mean: Mean | None) -> bool:
         """Return whether sweeps were slow, as :meth:`_sweep_while_it_pays` does."""
@@ -202,17 +231,12 @@ class PlaneBlocks(Blocks):
         self._set_tolerance(max(primal - dual, 0.0))
         before = self._relative_gaps[1]
         now = self._note_gap(primal, dual)
-        self._learn_from(primal - dual)
+        for hindsight in (self._after_passes, self._after_change):
+            hindsight.learn(primal - dual)
         self._last_dual = dual
         if before == np.inf or self._first_gap == np.inf:
             self._first_gap = now
         return primal, dual
-
-    def _learn_from(self, gap: float) -> None:
-        """Learn how much larger the gap is than what sweeps see of it, for the next point of the path."""
-        if self._expected > 0.0:
-            self._swept_leaves = float(np.clip(gap / self._expected, *_SWEPT_LIMITS))
-        self._expected = 0.0
 
     def evaluate_zero(self) -> Iterate:
         """Return what weights of 0 are worth: no run that overshot is to end with less."""
