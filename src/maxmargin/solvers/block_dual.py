@@ -16,7 +16,7 @@ Where many sweeps follow a pass or the gap is small, under the hinge, visits are
 flatter than it is, by a factor below 2, which still raises it, because others that pull at the same weights will go the same way.
 
 After a change of C two sweeps come first, then passes that visit the examples at once and give no bounds, until what the sweeps
-meet of the blocks' own gaps tells that the next bounds may be close enough (it may do so before the first), or hardly falls. Where
+meet of the blocks' own gaps tells that the next bounds may be close enough (perhaps before the first), or hardly falls. Where
 a coarse gap is enough, the first run has such passes as well.
 
 The iteration that may be the last evaluates the mean of w over its sweeps, which is nearer to the optimum than the last w (the
