@@ -242,6 +242,7 @@ void LinearSpace::multiply_ones(int64_t row, std::span<const int64_t> rows, Scra
 // Rows that differ from the truth interact across positions, where they share a label.
 void LinearSpace::inner_by_rows(const PlaneParts& planes, size_t plane, Scratch& memory, double* out) const {
     const std::span<const int64_t> rows{planes.rows.data(), planes.n_used_rows};
+    memory.by_label.resize(stride_, 0.0);
     std::fill_n(out, planes.size(), 0.0);
     const std::span<const NodeTerm> own = planes.nodes_of(plane);
     for (size_t begin = 0; begin < own.size();) {
@@ -249,10 +250,11 @@ void LinearSpace::inner_by_rows(const PlaneParts& planes, size_t plane, Scratch&
         size_t end = begin + 1;
         while (end < own.size() && own[end].slot == slot) ++end;
         multiply_rows(rows[slot], rows, memory);
+        // Looked up by label: a condition in the loop below would cost more than what it saves.
+        for (size_t k = begin; k < end; ++k) memory.by_label[own[k].label] += own[k].coefficient;
         for (size_t p = 0; p < planes.size(); ++p)
-            for (const NodeTerm& term : planes.nodes_of(p))
-                for (size_t k = begin; k < end; ++k)
-                    if (own[k].label == term.label) out[p] += own[k].coefficient * term.coefficient * memory.products[term.slot];
+            for (const NodeTerm& term : planes.nodes_of(p)) out[p] += memory.by_label[term.label] * term.coefficient * memory.products[term.slot];
+        for (size_t k = begin; k < end; ++k) memory.by_label[own[k].label] = 0.0;
         begin = end;
     }
     for (size_t p = 0; p < planes.size(); ++p)

@@ -26,6 +26,7 @@ struct LinearSpace::Scratch final : PlaneScratch {
     std::vector<double> row;     // n_features zeros between uses
     std::vector<uint8_t> counts; // the same, for rows of ones
     std::vector<double> products;
+    std::vector<double> by_label;  // zeros between uses
     struct LabelSum {
         int32_t label;
         double coefficient;
