@@ -57,7 +57,7 @@ class Pool {
 
     void add_chunk() {
         const size_t size = chunks_.empty() ? first_chunk : std::min(2 * last_size_, longest_chunk);
-        chunks_.push_back(std::make_unique_for_overwrite<std::byte[]>(size));
+        chunks_.emplace_back(new std::byte[size]);
         next_ = chunks_.back().get();
         left_ = last_size_ = size;
     }
