@@ -56,7 +56,7 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     C_ : float
-        The best C.
+        The best C. Where it is the first or the last of ``Cs_``, try values beyond it.
     Cs_ : ndarray of shape (n_points,)
         The values of C that were tried, ascending.
     scores_ : ndarray of shape (n_folds, n_points)
