@@ -13,6 +13,7 @@ from test_working_sets import N_EXAMPLES, N_WEIGHTS, NOTHING, crawling_sets, dua
 import maxmargin as mm
 from maxmargin import _core
 from maxmargin._train import solutions_at
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers import SOLVERS, _plane_blocks
 from maxmargin.solvers._plane_blocks import PlaneBlocks
 from maxmargin.solvers.base import Solver, Task
@@ -112,11 +113,45 @@ def test_a_large_step_of_C_under_the_squared_hinge_is_made_in_small_ones(first):
     assert single.dual <= last.primal * (1.0 + 1e-9)
 
 
-def test_later_points_leave_the_weights_of_earlier_ones_alone():
+def test_steps_of_C_under_the_squared_hinge_are_limited_whatever_the_ratio():
     X, Y = tagging_problem()
+    settings = {"loss": "squared_hinge", "solver": "block-dual", "max_time": 0.5}
+    with pytest.warns(ConvergenceWarning, match="max_time"):
+        path = mm.path(mm.models.Chain(4), X, Y, [1e-100, 1e200], **settings)
+    first, last = path.solutions
+    assert first.certificate.relative_gap <= 1e-3
+    assert 0.0 <= last.certificate.dual <= last.certificate.primal
+
+
+def test_all_examples_are_asked_for_after_a_change_of_C(monkeypatch):
+    """The last pass before it may have left out those that were satisfied."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(8, 3))
+    X = [rng.normal(size=(3, 8)) for _ in range(200)]
+    Y = [np.argmax(x @ truth, axis=1) for x in X]
+    asked, visit = [], PlaneBlocks._visit
+    monkeypatch.setattr(
+        PlaneBlocks, "_visit", lambda self, *a, **k: (asked.append(len(self._asked)), visit(self, *a, **k))
+    )
+    options = {"solver": "block-dual", "max_iter": 5, "tol": 1e-6, "solver_options": {"skip_satisfied": True}}
+    points = solutions_at([5.0, 50.0], mm.models.Chain(3), X, Y, **options)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        next(points)
+    assert asked[-1] < len(X)
+    asked.clear()
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        next(points)
+    assert asked[0] == len(X)
+
+
+def test_later_points_leave_the_weights_of_earlier_ones_alone(monkeypatch):
+    X, Y = tagging_problem()
+    taken, take_over = [], DenseWeights.take_over
+    monkeypatch.setattr(DenseWeights, "take_over", lambda self, other: (taken.append(other), take_over(self, other)))
     points = solutions_at([0.1, 0.2, 0.4, 0.8], mm.models.Chain(4), X, Y, solver="block-dual", tol=1e-3)
     seen = [(solution.w, solution.w.copy()) for solution in points]
     assert len(seen) == 4
+    assert len(taken) > 1
     for weights, as_yielded in seen:
         np.testing.assert_array_equal(weights, as_yielded)
 
@@ -355,6 +390,6 @@ def test_bounds_of_one_point_tell_when_those_of_the_next_may_be_close(monkeypatc
         assert next(points).certificate.relative_gap <= 1e-3
         n_blind.append(gave_bounds.index(True))
         # The first point has first passes, the second goes by the most there may be, the third by what the second learnt.
-        monkeypatch.setattr(_plane_blocks.Hindsight, "learn", lambda self, gap: setattr(self, "times", learnt))
+        monkeypatch.setattr(_plane_blocks.Hindsight, "learn", lambda self, gap: setattr(self, "ratio", learnt))
     assert n_blind[:2] == [2, 2]
     assert n_blind[2] <= 3 if learnt == 1.0 else n_blind[2] >= 5

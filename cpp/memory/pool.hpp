@@ -73,6 +73,7 @@ class Pool {
 template <class T>
 class PoolVector {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= Pool::unit);
+    // A piece is given back by its capacity, which leaves less than a unit of it unused: room() is the same for both.
 
   public:
     using value_type = T;
@@ -138,8 +139,8 @@ class PoolVector {
     }
     void reserve(size_t n) {
         if (n <= capacity_) return;
-        const size_t n_bytes = Pool::room(n * sizeof(T));
         if (n > UINT32_MAX) throw std::length_error("a vector of more than 2^32 values.");
+        const size_t n_bytes = Pool::room(n * sizeof(T));
         T* const data = static_cast<T*>(pool_ ? pool_->take(n_bytes) : ::operator new(n_bytes));
         std::copy_n(data_, size_, data);
         release();

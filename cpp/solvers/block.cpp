@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "scores/fetch.hpp"
 
 namespace maxmargin {
+
+// Else a growing vector of blocks would copy them, out of their pool.
+static_assert(std::is_nothrow_move_constructible_v<Block>);
 
 size_t Block::find(Code wanted, double loss) const {
     size_t e = 0;

@@ -56,8 +56,8 @@ _USUAL_FALL = 0.3
 _USUAL_GROWTH = 1.5
 # The pace at which the least gap falls is taken over so many iterations: gaps rise and fall, by half, from one to the next.
 _WATCHED = 8
-# All planes are moved together until this share of the gap is left open.
-_JOINT_SHARE = 0.6
+# All planes are moved together until this share of the gap is left open; not again where that gained less than this share of it.
+_JOINT_SHARE, _NO_GAIN = 0.6, 1e-6
 
 
 class Mean:
@@ -76,17 +76,17 @@ class Mean:
 
 
 class Hindsight:
-    """How many times what the last sweep met the gap is after it: what earlier bounds told, within limits; at first the most."""
+    """The ratio of the gap to what the last sweep met of it: what the last bounds told, within limits; at first the most."""
 
     def __init__(self, least: float, most: float) -> None:
         self._limits = least, most
-        self.times = most
+        self.ratio = most
         self.met = 0.0  # before the bounds to come; 0 where they tell nothing
 
     def learn(self, gap: float) -> None:
         """Learn from bounds."""
         if self.met > 0.0:
-            self.times = float(np.clip(gap / self.met, *self._limits))
+            self.ratio = float(np.clip(gap / self.met, *self._limits))
         self.met = 0.0
 
 
@@ -110,6 +110,7 @@ class PlaneBlocks(Blocks):
         self._mean: DenseWeights | None = None
         self._shown = self.weights
         self._crawls = False  # what is moved together from now on
+        self._has_failed = False  # what was moved together to no avail
         self._gaps: deque[float] = deque(maxlen=_WATCHED)
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
         self._first_gap = np.inf  # relative; of this run or an earlier one of the blocks, inf before that
@@ -137,11 +138,12 @@ class PlaneBlocks(Blocks):
         """Go over to another C: α becomes its multiple that is worth most there."""
         self._tolerance *= _COARSER
         self.task = task
+        self._asked = self._ids
         self.total_budget = task.C * float(self.sample_weight.sum())
         self._last_dual = self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
         self.weights.touch()
         self._gaps.clear()
-        self._crawls, self._sigma = False, 0.0
+        self._crawls, self._has_failed, self._sigma = False, False, 0.0
         self._is_close = self._needs_many_sweeps = False
         self._relative_gaps = np.inf, np.inf
         self._gain, self._work = 0.0, 1.0
@@ -156,24 +158,26 @@ class PlaneBlocks(Blocks):
             self._pass_without_bounds(None)
         self._show(None)
 
-    def come_close(self, n_first: int = 0) -> None:
-        """Make such passes for as long as the bounds that they could give instead would be far apart.
+    def came_close(self) -> bool:
+        """Return whether the sweeps at a change of C seem to have come close enough, and sum w anew for bounds if so."""
+        expected = self._after_change.ratio * self._swept_share
+        if expected > self.task.tol:
+            return False
+        self._expect_gap(expected)
+        self._after_change.met = self._swept_gap
+        self._show(None)
+        return True
 
-        At least so many and one are made; none after a change of C whose sweeps seem to have come close enough.
-        """
+    def come_close(self, n_first: int = 0) -> None:
+        """Make so many such passes, then others for as long as the bounds that they could give instead would be far apart."""
         for _ in range(n_first):
             self._pass_without_bounds(None)
-        if n_first == 0 and self._after_change.times * self._swept_share <= self.task.tol:
-            self._expect_gap(self._after_change.times * self._swept_share)
-            self._after_change.met = self._swept_gap
-            self._show(None)
-            return
         mean, are_slow, left = None, False, 1.0
         for _ in range(_MOST_BLIND):
             before = self._relative_gaps[1]
             mean = Mean() if before < np.inf and self.is_near_end else None
             are_slow = self._pass_without_bounds(mean)
-            now = self._after_passes.times * self._swept_share
+            now = self._after_passes.ratio * self._swept_share
             self._expect_gap(now)
             left = _MEAN_LEAVES if mean is not None and are_slow else 1.0
             if left * now <= self.task.tol or now > _SLOW_FALL * before or self.task.is_over:
@@ -229,6 +233,7 @@ class PlaneBlocks(Blocks):
         self._search(self._problem.all_ids, precise=precise)
         primal, dual = self.primal(self._slacks, w), self.dual(afresh=False)
         self._set_tolerance(max(primal - dual, 0.0))
+        self._notice_failure(primal, dual)
         before = self._relative_gaps[1]
         now = self._note_gap(primal, dual)
         for hindsight in (self._after_passes, self._after_change):
@@ -237,6 +242,16 @@ class PlaneBlocks(Blocks):
         if before == np.inf or self._first_gap == np.inf:
             self._first_gap = now
         return primal, dual
+
+    def _notice_failure(self, primal: float, dual: float) -> None:
+        """Go back to sweeps where moving all planes together changed nothing."""
+        least = self._gaps[-1] if self._gaps else np.inf
+        if (
+            self._crawls
+            and dual - self._last_dual <= _NO_GAIN * (primal - dual)
+            and primal - dual >= (1.0 - _NO_GAIN) * least
+        ):
+            self._crawls, self._has_failed = False, True
 
     def evaluate_zero(self) -> Iterate:
         """Return what weights of 0 are worth: no run that overshot is to end with less."""
@@ -299,7 +314,8 @@ class PlaneBlocks(Blocks):
         self._visit_found(precise=precise)
         if not self._crawls:
             self.sweep_moving(precise=precise)
-            self._crawls = JointAscent.can_help(self._problem, self.sets.n_planes) and self._would_take_longer()
+            can_help = not self._has_failed and JointAscent.can_help(self._problem, self.sets.n_planes)
+            self._crawls = can_help and self._would_take_longer()
         if self._crawls:
             with self.watch("ascent"):
                 self._ascend_together()

@@ -65,8 +65,8 @@ _MOST_SHORT_PASSES, _WORTH_SKIPPING = 10, 0.8
 # this relative gap, or for so many rounds.
 _FAR_OFF, _APPROACH_FROM, _APPROACH_STEP = 0.7, 1000.0, 1000.0 ** (1 / 9)
 _APPROACH_TOL, _MOST_ROUNDS = 1e-3, 30
-# What rounding may add to a number of such steps.
-_ROUNDED_OFF = 1e-6
+# So many steps at most, and what rounding may add to their number.
+_MOST_STEPS, _ROUNDED_OFF = 60, 1e-6
 
 
 class BlockDual(Solver):
@@ -117,7 +117,10 @@ class BlockDual(Solver):
         # Not before it has all planes: an interrupt leaves those there were.
         self._blocks = blocks
         if planes is None and not blocks.searches_are_dear:
-            (blocks.come_close if blocks.is_coarse else blocks.first_passes)(_FIRST_PASSES)
+            if blocks.is_coarse and not blocks.can_overshoot:
+                blocks.come_close(_FIRST_PASSES)
+            else:
+                blocks.first_passes(_FIRST_PASSES)
         if blocks.can_overshoot:
             yield blocks.evaluate(precise=self.precise)
             if not blocks.is_within(_FAR_OFF):
@@ -146,8 +149,8 @@ class BlockDual(Solver):
     def _change_to(self, task: Task, blocks: PlaneBlocks) -> None:
         """Go over to another C: in steps, where few planes are known that much above the last and w would overshoot."""
         if blocks.can_overshoot and task.C > blocks.task.C:
-            n_steps = int(np.ceil(np.log(task.C / blocks.task.C) / np.log(_APPROACH_STEP) - _ROUNDED_OFF))
-            for C in np.geomspace(blocks.task.C, task.C, n_steps + 1)[1:-1]:
+            n_steps = (np.log(task.C) - np.log(blocks.task.C)) / np.log(_APPROACH_STEP) - _ROUNDED_OFF
+            for C in np.geomspace(blocks.task.C, task.C, min(int(np.ceil(n_steps)), _MOST_STEPS) + 1)[1:-1]:
                 if not task.is_over:
                     blocks.continue_with(replace(task, C=float(C)))
                     blocks.first_passes(_FIRST_PASSES)
@@ -165,7 +168,7 @@ class BlockDual(Solver):
             self._change_to(task, blocks)
             if blocks.searches_are_dear:
                 blocks.sweep_moving(precise=False)
-            else:
+            elif not blocks.came_close():
                 blocks.come_close()
             yield from self._rounds(blocks)
 

@@ -72,6 +72,7 @@ class _Best:
         assert iterate.weights is not None
         if iterate.is_spare:
             self.weights.take_over(iterate.weights)
+            # The solver's object holds other values from now on, and the iterate is looked at again where training is cut short.
             iterate.weights, iterate.is_spare = self.weights, False
         else:
             self.weights.assign(iterate.weights)
