@@ -4,7 +4,6 @@ import time
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import small_model
 from sklearn.exceptions import ConvergenceWarning
 from tagging_problem import tagging_problem
@@ -255,30 +254,6 @@ def test_a_run_of_the_squared_hinge_that_overshoots_comes_up_from_a_small_C(monk
         assert one.certificate.converged
         assert one.certificate.dual <= other.certificate.primal * (1.0 + 1e-9)
     assert climbs.certificate.oracle_calls < stays.certificate.oracle_calls
-
-
-@pytest.mark.parametrize("n_ones", [20, 255, 256, 700])
-def test_rows_of_ones_are_multiplied_whatever_their_length_and_repetitions(n_ones):
-    """Products of rows are counts in a byte, which 256 entries of the same feature would not fit into."""
-    rng = np.random.default_rng(0)
-    X, Y = [], []
-    for _ in range(12):
-        y = rng.integers(0, 3, 4)
-        # The first half of a row are entries of one feature, which is the label's more often than not.
-        often = np.where(rng.random(4) < 0.7, y, rng.integers(0, 3, 4))
-        indices = np.hstack(
-            [np.repeat(often[:, None], n_ones // 2, axis=1), rng.integers(3, 40, (4, n_ones - n_ones // 2))]
-        )
-        X.append(sp.csr_matrix((np.ones(indices.size), indices.ravel(), n_ones * np.arange(5)), shape=(4, 40)))
-        Y.append(y)
-    C = 1.0 / n_ones**2
-    found, other = (
-        mm.train(mm.models.Chain(3), X, Y, C, solver=solver, tol=1e-7).certificate
-        for solver in ("block-dual", "n-slack")
-    )
-    assert found.dual <= other.primal * (1.0 + 1e-9)
-    assert other.dual <= found.primal * (1.0 + 1e-9)
-    assert max(found.relative_gap, other.relative_gap) <= 1e-7
 
 
 def test_sweeps_go_on_where_moving_all_planes_together_changes_nothing(monkeypatch):

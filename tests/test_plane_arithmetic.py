@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import random_problems
+import scipy.sparse as sp
 from native_models import MODELS, explicit_planes, many_planes, native, random_model, random_vectors, to_native
 
+import maxmargin as mm
 from maxmargin import _core
 
 pytestmark = pytest.mark.core
@@ -42,6 +44,28 @@ def test_products_and_sums_of_planes_equal_explicit_vectors(name, rescaling, spa
                 assert problem.space.inner(batch, i, j) == pytest.approx(psi[i] @ psi[j], abs=1e-10)
                 checked += 1
         assert checked > len(batch)
+
+
+@pytest.mark.parametrize("n_ones", [1, 20, 255, 256, 700])
+def test_products_of_planes_over_rows_of_ones_equal_those_of_their_vectors(n_ones):
+    rng = np.random.default_rng(n_ones)
+    X = []
+    for n_rows in (1, 2, 3, 6):
+        rows = np.zeros((n_rows, 800))
+        for row in rows:
+            row[rng.choice(800, n_ones, replace=False)] = 1.0
+        X.append(sp.csr_matrix(rows))
+    Y = [rng.integers(0, 3, x.shape[0]) for x in X]
+    space = mm.models.Chain(3).bind(X, Y).space
+    batch = _core.PlaneBatch()
+    for _ in range(6):
+        batch.extend(space.separate(np.arange(4), rng.normal(size=space.n_weights), None, 1))
+    psi = np.zeros((len(batch), space.n_weights))
+    for own, coefficients in zip(psi, np.eye(len(batch)), strict=True):
+        space.add(batch, coefficients, own)
+    examples = batch.examples()
+    for i, j in zip(*np.nonzero(examples[:, None] == examples), strict=True):
+        assert space.inner(batch, int(i), int(j)) == pytest.approx(psi[i] @ psi[j], abs=1e-9)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
