@@ -101,7 +101,7 @@ class PlaneSpace {
         (void)example;
         return false;
     }
-    // The components in which a code differs from the truth: spans of which no two touch.
+    // The components in which a code differs from the truth within a span: spans of which no two touch.
     virtual void components(int32_t example, Code code, Span within, std::vector<Span>& spans) const {
         (void)example, (void)code, (void)within, (void)spans;
     }
