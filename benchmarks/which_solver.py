@@ -112,6 +112,7 @@ def main() -> None:
         }
         rows.append({"solver": name, **reached, "last gap": points[-1]["gap"], "CPU s": points[-1]["cpu"]})
         print(rows[-1], flush=True)
+        RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"curve of {name}.json").write_text(json.dumps(points))
     print(write_table("which_solver", rows, "CoNLL-2000, C' = 1000, one thread: CPU seconds to a relative gap."))
     draw()
