@@ -114,7 +114,7 @@ def test_an_end_before_the_last_point_is_searched_in_full_says_what_is_open(endi
 
     monkeypatch.setattr(graph_problem, "_FIRST_PASSES", 1)
     monkeypatch.setattr(graph_problem, "_OPEN_SHARE", np.inf)
-    monkeypatch.setattr(driver._Best, "close", broken)
+    monkeypatch.setattr(driver.Best, "close", broken)
     X, y = images(0, scale=0.5)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -104,7 +104,7 @@ def runs(monkeypatch):
 @pytest.fixture
 def distorted(monkeypatch):
     """Runs in float32 all end with bounds that it moved too far."""
-    monkeypatch.setattr(driver._Best, "is_distorted", lambda self, solver, task: task.problem.is_single)
+    monkeypatch.setattr(driver.Best, "is_distorted", lambda self, solver, task: task.problem.is_single)
 
 
 @pytest.mark.usefixtures("distorted")

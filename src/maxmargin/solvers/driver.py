@@ -15,11 +15,8 @@ from maxmargin import _core
 from maxmargin._result import Certificate, Solution
 from maxmargin._warnings import warn_caller
 from maxmargin.problems.base import Problem
-from maxmargin.problems.weights import DenseWeights
-from maxmargin.solvers.base import RULE_MET, Iterate, PrimalEstimate, Record, Solver, Task
-
-# Kernel values in float32 may move bounds by this share of what is asked for, or of what was reached.
-_ERROR_SHARE = 0.3
+from maxmargin.solvers._best import ROUNDED_OFF, Best, counts
+from maxmargin.solvers.base import RULE_MET, Iterate, Record, Solver, Task
 
 
 class PrecisionLost(Exception):
@@ -34,167 +31,11 @@ _OVERTIME, _LEAST_OVERTIME = 0.1, 1.0
 
 # Endings that mean more than their text.
 _AS_CLOSE_AS_POSSIBLE = "the gap is as small as rounding lets it become"
-# By so much of the primal sums may put the dual above it; more is a contradiction.
-_ROUNDED_OFF = 1e-6
-# A gap below this share of the primal that no longer falls is one of rounding.
-_ROUNDED_GAP = 1e-12
 INTERRUPTED = "training was interrupted"
 _CALLED_OFF = "the callback asked for an end"
-# Training that was cut short with more than this share of the primal open may be worse than no weights at all: shorter ones are
-# tried, so many times.
-_FAR_OFF, _SHORTER, _MOST_SHORTENED = 0.02, 0.25, 6
 
-
-@dataclass
-class _Best:
-    """The best point and bounds so far."""
-
-    weights: DenseWeights
-    primal: float = np.inf
-    dual: float = -np.inf
-    is_precise: bool = True
-    has_primal: bool = True
-    interval: tuple[float, float] | None = None
-    is_taken: bool = False  # whether the solver named its point, whose primal may not be known
-    is_open: bool = False  # whether searches at this point may have missed something, which the primal counts
-
-    @property
-    def gap(self) -> float:
-        return self.primal - self.dual
-
-    def update(self, iterate: Iterate, problem: Problem) -> None:
-        if iterate.primal is not None and iterate.weights is not None and iterate.primal < self.primal:
-            self._keep(iterate)
-            self.primal, self.is_precise, self.is_open = iterate.primal, iterate.is_precise, problem.left_open
-        self.raise_dual(iterate.dual)
-
-    def _keep(self, iterate: Iterate) -> None:
-        assert iterate.weights is not None
-        if iterate.is_spare:
-            self.weights.take_over(iterate.weights)
-            # The solver's object holds other values from now on, and the iterate is looked at again where training is cut short.
-            iterate.weights, iterate.is_spare = self.weights, False
-        else:
-            self.weights.assign(iterate.weights)
-
-    def raise_dual(self, dual: float | None) -> None:
-        """Take a lower bound if it is the best; α = 0 is feasible and has 0."""
-        if dual is not None:
-            self.dual = max(self.dual, dual, 0.0)
-
-    @property
-    def is_refuted(self) -> bool:
-        """Whether the dual proves more than the primal, and more than rounding could."""
-        return bool(np.isfinite(self.primal) and self.dual > self.primal + _ROUNDED_OFF * abs(self.primal))
-
-    def take(self, result: DenseWeights | None) -> None:
-        """Become the point that the solver ends with, if it names one; its primal is yet to be evaluated."""
-        if result is not None and not self.is_taken:
-            self.weights, self.primal, self.is_precise, self.is_taken = result, np.inf, False, True
-
-    def is_within(self, tol: float) -> bool:
-        # No tolerance can be below what rounding leaves.
-        return bool(np.isfinite(self.primal) and np.isfinite(self.dual) and self.gap <= max(tol, 1e-15) * self.primal)
-
-    def meets_rule(self, iterate: Iterate, solver: Solver, task: Task) -> bool:
-        reached = iterate.wanted_gap is not None and self.gap <= iterate.wanted_gap
-        return iterate.is_last or reached or (solver.stops_on_gap and self.is_within(task.tol))
-
-    def look_at(self, iterate: Iterate, task: Task) -> None:
-        """Evaluate the primal of a step that did not, and take its point if it is better."""
-        if iterate.primal is None and iterate.weights is not None:
-            iterate.primal = task.problem.primal(iterate.weights, task.C, squared=task.loss == "squared_hinge")
-            iterate.is_precise = True
-            self.update(iterate, task.problem)
-
-    def shorten(self, last: DenseWeights | None, task: Task, most_tries: int) -> None:
-        """Where w = 0 is no worse than what was found, take a multiple of the last point that is better than both, else w = 0.
-
-        Few cuts or planes leave w far too long. A multiple of it predicts what it does, and w = 0 predicts nothing.
-        """
-        problem, squared = task.problem, task.loss == "squared_hinge"
-        longest = self.weights if last is None or last.norm2() == 0.0 else last
-        if self.is_taken or not self.gap > _FAR_OFF * self.primal or longest.norm2() == 0.0 or task.is_over:
-            return
-        point = problem.zero_weights()
-        least = min(self.primal, problem.primal(point, task.C, squared=squared))
-        if self.primal > least or self.weights.norm2() == 0.0:
-            self.weights, self.primal, self.is_precise = problem.zero_weights(), least, True
-            self.is_open = problem.left_open
-            point.assign(longest)
-            for _ in range(min(_MOST_SHORTENED, most_tries)):
-                point.scale(_SHORTER)
-                primal = problem.primal(point, task.C, squared=squared)
-                if primal < self.primal:
-                    self.weights.assign(point)
-                    self.primal, self.is_open = primal, problem.left_open
-                elif self.primal < least or task.is_over:
-                    break
-
-    def settle(self, estimate: PrimalEstimate | None, task: Task) -> None:
-        """Take an estimate of the primal for what it is; where there is none, evaluate it."""
-        if estimate is None:
-            self.verify(task)
-        else:
-            # No estimate can be below what the dual proves.
-            self.primal = max(estimate.value, self.dual)
-            self.interval = max(estimate.interval[0], self.dual), max(estimate.interval[1], self.dual)
-
-    def verify(self, task: Task) -> None:
-        """Replace a primal whose planes were found in float32 by the exact one."""
-        if self.has_primal and (not self.is_precise or self.primal == np.inf):
-            self.primal = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
-            self.is_open = task.problem.left_open
-        self.is_precise = True
-
-    def close(self, task: Task) -> None:
-        """Search the best point in full where brief searches left something open there: that may leave less, or nothing."""
-        task.problem.search_fully()
-        primal = task.problem.primal(self.weights, task.C, squared=task.loss == "squared_hinge")
-        self.primal, self.is_open = min(self.primal, primal), task.problem.left_open
-
-    def record(self, iterate: Iterate, number: int, seconds: float, problem: Problem) -> Record:
-        primal = self.primal if np.isfinite(self.primal) else None
-        dual = None if iterate.dual is None else self.dual
-        gap = None if primal is None or dual is None else self.gap
-        return {
-            "iteration": number,
-            "seconds": seconds,
-            "primal": primal,
-            "dual": dual,
-            "gap": gap,
-            "relative_gap": _relative(gap, primal),
-            **_counts(problem),
-            **iterate.details,
-        }
-
-    def is_distorted(self, solver: Solver, task: Task) -> bool:
-        """Whether the scores behind the bounds are off by what counts against the gap that was asked for, or reached."""
-        total = task.C_total if task.problem.sample_weight is None else task.C * float(task.problem.sample_weight.sum())
-        error = task.problem.score_error(self.weights)
-        asked = task.tol * self.primal if solver.stops_on_gap else solver.option["epsilon"] * task.C_total
-        reached = self.gap if self.dual > -np.inf else 0.0
-        # Beside what a sample leaves open of the primal, rounding does not count.
-        sampled = 0.0 if self.interval is None else 0.5 * (self.interval[1] - self.interval[0])
-        return error > 0.0 and error * total > _ERROR_SHARE * max(asked, reached, sampled)
-
-    def certificate(self, problem: Problem, message: str, *, converged: bool) -> Certificate:
-        primal = float(self.primal) if self.has_primal and np.isfinite(self.primal) else None
-        dual = float(self.dual) if np.isfinite(self.dual) else None
-        if primal is not None and dual is not None and primal < dual <= primal + _ROUNDED_OFF * abs(primal):
-            dual = primal  # which is a lower bound too
-        return Certificate(
-            primal=primal,
-            dual=dual,
-            oracle_calls=problem.oracle_calls,
-            exact=problem.is_exact and self.is_precise and not (self.has_primal and np.isinf(self.primal)),
-            converged=converged,
-            message=message,
-            oracle_exact=problem.is_exact,
-            primal_interval=self.interval,
-        )
-
-
+# A gap below this share of the primal that no longer falls is one of rounding.
+_ROUNDED_GAP = 1e-12
 # A gap that did not fall by this share in as many evaluations of the primal as a solver's patience has stalled.
 _FALL = 0.02
 
@@ -207,7 +48,7 @@ class _Stall:
     gap: float = np.inf
     n_in_vain: int = 0
 
-    def look_at(self, best: _Best, iterate: Iterate) -> None:
+    def look_at(self, best: Best, iterate: Iterate) -> None:
         if iterate.primal is None or best.dual == -np.inf:
             return
         if best.gap < (1.0 - _FALL) * self.gap:
@@ -232,7 +73,7 @@ class _Run:
     callback: Callable[[Record], object] | None
 
     def __post_init__(self) -> None:
-        self.best = _Best(self.task.problem.zero_weights(), has_primal=bool(self.solver.losses))
+        self.best = Best(self.task.problem.zero_weights(), has_primal=bool(self.solver.losses))
         self.history: list[Record] = []
         self._stall = _Stall(self.solver.patience)
         self._rule_met: str | None = None  # the solver's own, in words
@@ -281,7 +122,7 @@ class _Run:
                 self.best.close(self.task)
             if self.history:
                 # These searches are part of training, which its last step counts.
-                self.history[-1].update(_counts(self.task.problem))
+                self.history[-1].update(counts(self.task.problem))
 
     def _is_refuted(self) -> bool:
         """Return whether the best point is one at which the searches are proved to have failed."""
@@ -443,18 +284,6 @@ def run(
     return Solution(weights.vector, certificate, current.history, solver.name, kept, task.problem.expansion(weights))
 
 
-def _counts(problem: Problem) -> Record:
-    """Return how many searches were made so far, for a record of the history."""
-    searches = problem.searches
-    return {"oracle_calls": problem.oracle_calls, **({"searches": searches} if searches else {})}
-
-
-def _relative(gap: float | None, primal: float | None) -> float | None:
-    if gap is None or primal is None:
-        return None
-    return gap / primal if primal else 0.0
-
-
 def _time_is_up(max_time: float | None) -> str:
     return f"max_time={max_time:g} s was reached"
 
@@ -480,7 +309,7 @@ def _check_bounds(certificate: Certificate, problem: Problem) -> None:
     primal, dual = certificate.primal, certificate.dual
     if primal is None:
         return
-    if np.isnan(primal) or (dual is not None and certificate.exact and dual > primal + _ROUNDED_OFF * abs(primal)):
+    if np.isnan(primal) or (dual is not None and certificate.exact and dual > primal + ROUNDED_OFF * abs(primal)):
         found = f"the bounds contradict each other (primal {primal:g}, dual {dual})"
         if not problem.has_vectors:
             raise ValueError(
