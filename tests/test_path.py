@@ -378,6 +378,26 @@ def test_passes_without_bounds_are_limited(monkeypatch):
     assert all(gave_bounds[3:])
 
 
+@pytest.mark.parametrize(("options", "more"), [({}, 2), ({"sweeps": 3}, 0)])
+def test_a_little_above_tol_sweeps_follow_instead_of_a_pass(monkeypatch, options, more):
+    settings = {"tol": 1e-5, "solver_options": options}
+    _, before = second_point(monkeypatch, **settings)
+    monkeypatch.setattr(_plane_blocks, "_MORE_LEAVES", 1e-3)
+    n_sweeps = []
+    sweep_more, sweep_once = PlaneBlocks._sweep_more, PlaneBlocks._sweep_once
+
+    def watched(self, mean):
+        monkeypatch.setattr(PlaneBlocks, "_sweep_once", lambda *a, **how: n_sweeps.append(1) or sweep_once(*a, **how))
+        sweep_more(self, mean)
+        monkeypatch.setattr(PlaneBlocks, "_sweep_once", sweep_once)
+
+    monkeypatch.setattr(PlaneBlocks, "_sweep_more", watched)
+    solution, now = second_point(monkeypatch, **settings)
+    assert solution.certificate.relative_gap <= 1e-5
+    assert len(n_sweeps) == more
+    assert (now.index(True) < before.index(True)) == bool(more)
+
+
 @pytest.mark.parametrize("learnt", [1.0, 50.0])
 def test_bounds_of_one_point_tell_when_those_of_the_next_may_be_close(monkeypatch, learnt):
     X, Y = tagging_problem()

@@ -50,6 +50,9 @@ _COARSER, _SWEEPS_AT_CHANGE = 10.0, 2
 # Passes without bounds that follow, at most, and the share of the gap that one leaves at most: where it falls more slowly, bounds
 # tell what else may help.
 _MOST_BLIND, _SLOW_FALL = 15, 0.8
+# Where passes without bounds leave a little more than tol, so many more sweeps, to a closer tolerance, take less time than one
+# more pass, and leave this share of the gap. Means are taken in passes that may come as close as that.
+_MORE_SWEEPS, _MORE_LEAVES = 2, 0.8
 # What the second iteration of a run leaves of the relative gap.
 _USUAL_FALL = 0.3
 # What the first gap of a resumed run is at least of that of the run before it, at a C about twice as large.
@@ -172,18 +175,29 @@ class PlaneBlocks(Blocks):
         """Make so many such passes, then others for as long as the bounds that they could give instead would be far apart."""
         for _ in range(n_first):
             self._pass_without_bounds(None)
-        mean, are_slow, left = None, False, 1.0
+        tol = self.task.tol
+        reachable = tol / _MORE_LEAVES if self._sweeps is None else tol
+        mean, are_slow, expected = None, False, np.inf
         for _ in range(_MOST_BLIND):
             before = self._relative_gaps[1]
-            mean = Mean() if before < np.inf and self.is_near_end else None
+            mean = Mean() if before < np.inf and self._comes_near(reachable) else None
             are_slow = self._pass_without_bounds(mean)
             now = self._after_passes.ratio * self._swept_share
             self._expect_gap(now)
             left = _MEAN_LEAVES if mean is not None and are_slow else 1.0
-            if left * now <= self.task.tol or now > _SLOW_FALL * before or self.task.is_over:
+            self._after_passes.met, expected = left * self._swept_gap, left * now
+            if expected <= reachable or now > _SLOW_FALL * before or self.task.is_over:
                 break
-        self._after_passes.met = left * self._swept_gap
+        if tol < expected <= reachable and not self.task.is_over:
+            self._after_passes.met *= _MORE_LEAVES
+            self._sweep_more(mean)
         self._show(mean if are_slow else None)
+
+    def _sweep_more(self, mean: Mean | None) -> None:
+        """Make a few more sweeps, to a tolerance that fits what the last one met."""
+        self._set_tolerance(self._swept_gap)
+        for _ in range(_MORE_SWEEPS):
+            self._sweep_once(mean, searches=True, precise=False)
 
     @property
     def _swept_share(self) -> float:
@@ -210,12 +224,16 @@ class PlaneBlocks(Blocks):
 
     @property
     def is_near_end(self) -> bool:
-        """Whether the gap is within tol if it falls as much as the last time, or by ``_USUAL_FALL`` at the first."""
+        """Whether the next gap is likely to be within tol."""
+        return self._comes_near(self.task.tol)
+
+    def _comes_near(self, wanted: float) -> bool:
+        """Return whether the gap is within this if it falls as much as the last time, or by ``_USUAL_FALL`` at the first."""
         before, now = self._relative_gaps
         if now == np.inf:
-            return _USUAL_GROWTH * self._first_gap <= self.task.tol
+            return _USUAL_GROWTH * self._first_gap <= wanted
         fall = now / before if 0.0 < before < np.inf else _USUAL_FALL
-        return bool(_MEAN_LEAVES * fall * now <= self.task.tol)
+        return bool(_MEAN_LEAVES * fall * now <= wanted)
 
     @property
     def seems_solved(self) -> bool:
@@ -350,14 +368,7 @@ class PlaneBlocks(Blocks):
         """Return whether the last sweep still moved blocks, and brought not much less than the one before it."""
         searches, are_slow, last_gain, k = True, False, 0.0, 0
         for k in range(_MOST_SWEEPS if self._sweeps is None else self._sweeps):
-            swept = self.sweep(self._rule(searches=searches), precise=precise)
-            self._count(swept)
-            self._n_sweeps += 1
-            self._swept_gap = swept.gap
-            if mean is not None:
-                rounded = self._rounded(precise)
-                with self.watch("weights"):
-                    mean.add(self.weights.exact if rounded is None else rounded)
+            swept = self._sweep_once(mean, searches=searches, precise=precise)
             searches = swept.added > _WORTH_SEARCHING * swept.visits
             pays = swept.gain * self._work > self._gain * swept.work
             are_slow, last_gain = swept.moves > 0 and swept.gain > _SLOW_SWEEPS * last_gain, swept.gain
@@ -365,6 +376,17 @@ class PlaneBlocks(Blocks):
                 break
         self._needs_many_sweeps |= k + 1 >= _MANY_SWEEPS
         return are_slow
+
+    def _sweep_once(self, mean: Mean | None, *, searches: bool, precise: bool) -> _core.Sweep:
+        swept = self.sweep(self._rule(searches=searches), precise=precise)
+        self._count(swept)
+        self._n_sweeps += 1
+        self._swept_gap = swept.gap
+        if mean is not None:
+            rounded = self._rounded(precise)
+            with self.watch("weights"):
+                mean.add(self.weights.exact if rounded is None else rounded)
+        return swept
 
     def _would_take_longer(self) -> bool:
         """Return whether to go on at the pace of late is likely to take more time than to move all planes together."""
