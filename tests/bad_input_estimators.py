@@ -269,6 +269,8 @@ for _name, _value in [
 ]:
     refused(f"C-{_name}", f"`C={_value!r}`", V, "C must be a positive number, found", lambda v=_value: binary(C=v))
 works("C-1e-300", "`C=1e-300`", "w = 0 to machine precision", lambda: is_solved(binary(C=1e-300)))
+works("C-tiny-squared", "`C=1e-200, loss=\"squared_hinge\"`, α² below the smallest number", "w = 0 to machine precision",
+        lambda: is_solved(chain(XS, C=1e-200, loss="squared_hinge")) and is_solved(binary(C=1e-200, loss="squared_hinge")))
 works("C-1e300", "`C=1e300`, classes that can be told apart", "the hard-margin solution",
         lambda: is_solved(binary(C=1e300, tol=1e-6), certificate_of(binary(C=1e6, tol=1e-6)).primal, 1e-5))
 for _name, _value in [("negative", -1.0), ("nan", np.nan), ("inf", np.inf), ("string", "x")]:

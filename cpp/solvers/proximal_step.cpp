@@ -82,7 +82,7 @@ ProximalStep::Point ProximalStep::move(const double* w, double sigma, double* su
             losses += alpha_[p] * blocks_->losses[p];
             point.n_free += has_curvature(b);
         }
-        const double C = blocks_->budgets[b], quadratic = squared_ ? total * total / (4.0 * C) : 0.0;
+        const double C = blocks_->budgets[b], quadratic = squared_ ? total * (total / (4.0 * C)) : 0.0;
         point.cost += C * (squared_ ? highest * highest : highest);
         point.linear += losses - quadratic;
         point.value += paid - quadratic - moved / (2.0 * sigma);

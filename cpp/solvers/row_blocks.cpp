@@ -71,7 +71,7 @@ double RowBlocks::loss(int64_t example, int32_t label) const {
 // The block's share of P − D at fixed w: C ξ − Σ α F for the hinge, C H² − Σ α F + (Σα)² / 4C for the squared hinge, F = Δ − w·ψ.
 double RowBlocks::gap(double highest, double paid, double total, double C) const {
     const double most = std::max(0.0, highest);
-    return squared_ ? C * most * most - paid + total * total / (4.0 * C) : C * most - paid;
+    return squared_ ? C * most * most - paid + total * (total / (4.0 * C)) : C * most - paid;
 }
 
 void RowBlocks::activate(double tolerance) {
@@ -141,7 +141,7 @@ double RowBlocks::linear_part() const {
     double sum = 0.0, total = 0.0;
     int64_t last = -1;
     const auto close = [&] {
-        if (squared_ && last >= 0) sum -= total * total / (4.0 * budgets_[last]);
+        if (squared_ && last >= 0) sum -= total * (total / (4.0 * budgets_[last]));
         total = 0.0;
     };
     for_each_mass([&](int64_t example, int32_t label, double alpha) {

@@ -34,7 +34,7 @@ double block_gap(const std::vector<double>& values, std::span<const double> alph
     }
     if (!squared) return C * std::max(0.0, highest) - paid;
     const double most = std::max(0.0, highest + total / (2.0 * C));
-    return C * most * most - total * total / (4.0 * C) - paid;
+    return C * most * most - total * (total / (4.0 * C)) - paid;
 }
 
 // Within a pass or a sweep the scratch knows of all that happens to w, before and after it does not.

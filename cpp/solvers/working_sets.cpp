@@ -141,7 +141,7 @@ WorkingSets::Multiple WorkingSets::best_multiple(double norm2) const {
         const double total = block.total();
         if (total <= 0.0) return;
         for (size_t p = 0; p < block.size(); ++p) linear += block.alpha[p] * block.entries[p].loss;
-        if (squared_) quadratic += total * total / (2.0 * block.budget);
+        if (squared_) quadratic += total * (total / (2.0 * block.budget));
         else most = std::min(most, block.budget / total);
     });
     const double best = maxmargin::best_multiple(linear, quadratic, most);
@@ -156,7 +156,7 @@ double WorkingSets::linear_part() const {
             sum += block.alpha[p] * block.entries[p].loss;
             total += block.alpha[p];
         }
-        if (squared_ && total > 0.0) sum -= total * total / (4.0 * block.budget);
+        if (squared_ && total > 0.0) sum -= total * (total / (4.0 * block.budget));
     });
     return sum;
 }
