@@ -256,18 +256,53 @@ def test_a_run_of_the_squared_hinge_that_overshoots_comes_up_from_a_small_C(monk
     assert climbs.certificate.oracle_calls < stays.certificate.oracle_calls
 
 
-def test_sweeps_go_on_where_moving_all_planes_together_changes_nothing(monkeypatch):
+def noisy_sequences(n, n_features, n_labels, noise, scale=1.0):
     rng = np.random.default_rng(0)
-    truth = rng.normal(size=(20, 6))
-    X = [rng.normal(size=(12, 20)) for _ in range(40)]
-    Y = [np.argmax(x @ truth + 3.0 * rng.normal(size=(12, 6)), axis=1) for x in X]
+    truth = rng.normal(size=(n_features, n_labels))
+    X = [rng.normal(size=(int(rng.integers(3, 12)), n_features)) for _ in range(n)]
+    Y = [np.argmax(x @ truth + noise * rng.normal(size=(len(x), n_labels)), axis=1) for x in X]
+    return [scale * x for x in X], Y
+
+
+def test_sweeps_go_on_where_moving_all_planes_together_changes_nothing(monkeypatch):
+    X, Y = noisy_sequences(40, 20, 6, 3.0)
     calls = []
-    monkeypatch.setattr(_plane_blocks.PlaneBlocks, "_would_take_longer", lambda self: True)
-    monkeypatch.setattr(_plane_blocks.PlaneBlocks, "_ascend_together", lambda self: calls.append(self))
+
+    def fall_short(self):
+        calls.append(self)
+        self._fell_short = True
+
+    monkeypatch.setattr(_plane_blocks.PlaneBlocks, "_would_take_longer", lambda self: len(self._gaps) > 4)
+    monkeypatch.setattr(_plane_blocks.PlaneBlocks, "_ascend_together", fall_short)
     solution = mm.train(mm.models.Chain(6), X, Y, 1.0, solver="block-dual", tol=1e-2, max_iter=1000)
     assert solution.certificate.converged
     assert 1 <= len(calls) < len(solution.history) / 2
     assert solution.history[-2]["sweeps"] > 0
+
+
+@pytest.mark.parametrize(
+    ("loss", "rescaling", "n", "scale", "C"),
+    [("squared_hinge", "margin", 30, 10.0, 10.0), ("hinge", "slack", 250, 3.0, 1.0)],
+)
+def test_planes_are_moved_together_again_where_others_were_missing(loss, rescaling, n, scale, C):
+    X, Y = noisy_sequences(n, 5, 3, 2.0, scale)
+    solution = mm.train(mm.models.Chain(3), X, Y, C, solver="block-dual", loss=loss, rescaling=rescaling, max_iter=150)
+    assert solution.certificate.converged
+    moved = [record["joint_steps"] > 0 for record in solution.history]
+    assert sum(moved) > 5
+
+
+def test_planes_are_moved_together_once_sweeps_took_as_long(monkeypatch):
+    X, Y = noisy_sequences(300, 10, 4, 2.0)
+    monkeypatch.setattr(_plane_blocks, "_WATCHED", 1000)
+    settings = {"solver": "block-dual", "tol": 1e-3}
+    early = mm.train(mm.models.Chain(4), X, Y, 100.0, **settings)
+    assert early.certificate.converged
+    assert sum(record["joint_steps"] for record in early.history) > 0
+    monkeypatch.setattr(JointAscent, "work", lambda *_: np.inf)
+    with pytest.warns(ConvergenceWarning):
+        never = mm.train(mm.models.Chain(4), X, Y, 100.0, max_iter=len(early.history), **settings)
+    assert sum(record["joint_steps"] for record in never.history) == 0
 
 
 def test_a_run_that_comes_up_from_a_small_C_starts_from_given_planes_and_looks_at_the_clock():

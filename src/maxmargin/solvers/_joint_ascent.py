@@ -133,15 +133,19 @@ class JointAscent:
         return problem.has_vectors and problem.n_weights <= _FEW_WEIGHTS and n_planes <= _MOST_PLANES
 
     @staticmethod
-    def work(n_weights: float, row_length: float, n_planes: float, pass_work: float) -> float:
+    def work(
+        n_weights: float, row_length: float, n_planes: float, pass_work: float, product_share: float = 1.0
+    ) -> float:
         """Return what all steps may take, in rows read.
 
-        ``n_weights`` are those that planes touch, ``n_planes`` may have mass, and ``pass_work`` is what a pass over them takes.
+        ``n_weights`` are those that planes touch, ``n_planes`` may have mass, ``pass_work`` is what a pass over them takes, and
+        ``product_share`` the share of it that a product with their curvature does.
         """
         matrix = n_planes * n_weights**2 / (_FASTER * row_length)
         # Plain conjugate gradients with nothing to fall back on may take as many products as they are allowed.
         is_small = n_weights <= _DIRECT
-        system = min(matrix, _PRODUCTS_PER_STEP * pass_work) if is_small else _MOST_PRODUCTS * pass_work
+        products = _PRODUCTS_PER_STEP * product_share * pass_work
+        system = min(matrix, products) if is_small else _MOST_PRODUCTS * pass_work
         return _EXPECTED_STEPS * (_PASSES_PER_STEP * pass_work + system)
 
     @property

@@ -57,10 +57,14 @@ _MORE_SWEEPS, _MORE_LEAVES = 2, 0.8
 _USUAL_FALL = 0.3
 # What the first gap of a resumed run is at least of that of the run before it, at a C about twice as large.
 _USUAL_GROWTH = 1.5
-# The pace at which the least gap falls is taken over so many iterations: gaps rise and fall, by half, from one to the next.
+# The pace at which the least gap falls is taken over so many iterations, because gaps rise and fall, by half, from one to the
+# next; or over those that took as long as to move all planes together.
 _WATCHED = 8
-# All planes are moved together until this share of the gap is left open; not again where that gained less than this share of it.
-_JOINT_SHARE, _NO_GAIN = 0.6, 1e-6
+# That ends when this share of the gap is left open. Where it does not get there, and leaves the gap as it was but for this share,
+# sweeps go on.
+_JOINT_SHARE, _NO_GAIN = 0.6, 0.01
+# A product with the curvature of all planes takes this share of what their visits do: few planes are free, and nothing is solved.
+_PRODUCT_SHARE = 0.13
 
 
 class Mean:
@@ -113,8 +117,9 @@ class PlaneBlocks(Blocks):
         self._mean: DenseWeights | None = None
         self._shown = self.weights
         self._crawls = False  # what is moved together from now on
-        self._has_failed = False  # what was moved together to no avail
+        self._fell_short = False  # when it was moved so last
         self._gaps: deque[float] = deque(maxlen=_WATCHED)
+        self._watched_work = 0.0  # since the first of them, or longer
         self._relative_gaps = np.inf, np.inf  # of the last two iterations
         self._first_gap = np.inf  # relative; of this run or an earlier one of the blocks, inf before that
         self._last_dual, self._swept_gap = 0.0, np.inf  # about the dual: a fresh sum, and what was gained since
@@ -145,8 +150,8 @@ class PlaneBlocks(Blocks):
         self.total_budget = task.C * float(self.sample_weight.sum())
         self._last_dual = self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
         self.weights.touch()
-        self._gaps.clear()
-        self._crawls, self._has_failed, self._sigma = False, False, 0.0
+        self._sigma = 0.0
+        self._go_on_by_sweeps()
         self._is_close = self._needs_many_sweeps = False
         self._relative_gaps = np.inf, np.inf
         self._gain, self._work = 0.0, 1.0
@@ -251,7 +256,7 @@ class PlaneBlocks(Blocks):
         self._search(self._problem.all_ids, precise=precise)
         primal, dual = self.primal(self._slacks, w), self.dual(afresh=False)
         self._set_tolerance(max(primal - dual, 0.0))
-        self._notice_failure(primal, dual)
+        self._notice_failure(primal - dual)
         before = self._relative_gaps[1]
         now = self._note_gap(primal, dual)
         for hindsight in (self._after_passes, self._after_change):
@@ -261,15 +266,15 @@ class PlaneBlocks(Blocks):
             self._first_gap = now
         return primal, dual
 
-    def _notice_failure(self, primal: float, dual: float) -> None:
-        """Go back to sweeps where moving all planes together changed nothing."""
-        least = self._gaps[-1] if self._gaps else np.inf
-        if (
-            self._crawls
-            and dual - self._last_dual <= _NO_GAIN * (primal - dual)
-            and primal - dual >= (1.0 - _NO_GAIN) * least
-        ):
-            self._crawls, self._has_failed = False, True
+    def _notice_failure(self, gap: float) -> None:
+        """Go back to sweeps where moving all planes together did not get where it was to, and changed nothing."""
+        if self._crawls and self._fell_short and gap > (1.0 - _NO_GAIN) * self._gaps[-1]:
+            self._go_on_by_sweeps()
+
+    def _go_on_by_sweeps(self) -> None:
+        self._crawls = False
+        self._gaps.clear()
+        self._watched_work = 0.0
 
     def evaluate_zero(self) -> Iterate:
         """Return what weights of 0 are worth: no run that overshot is to end with less."""
@@ -332,8 +337,8 @@ class PlaneBlocks(Blocks):
         self._visit_found(precise=precise)
         if not self._crawls:
             self.sweep_moving(precise=precise)
-            can_help = not self._has_failed and JointAscent.can_help(self._problem, self.sets.n_planes)
-            self._crawls = can_help and self._would_take_longer()
+            self._watched_work += self._work
+            self._crawls = JointAscent.can_help(self._problem, self.sets.n_planes) and self._would_take_longer()
         if self._crawls:
             with self.watch("ascent"):
                 self._ascend_together()
@@ -390,19 +395,22 @@ class PlaneBlocks(Blocks):
 
     def _would_take_longer(self) -> bool:
         """Return whether to go on at the pace of late is likely to take more time than to move all planes together."""
-        gaps = self._gaps
-        if len(gaps) < _WATCHED or min(gaps) <= 0.0:
+        gaps, problem = self._gaps, self._problem
+        if len(gaps) < 2 or min(gaps) <= 0.0:
             return False
-        pace = np.log(gaps[0] / gaps[-1]) / (_WATCHED - 1)
-        to_go = np.log(self._relative_gaps[1] / self.task.tol) if self.task.tol > 0.0 else np.inf
-        problem = self._problem
         n_touched = int(np.count_nonzero(self.weights.exact))
-        expected = JointAscent.work(n_touched, problem.row_length, self.sets.n_planes, self._visit_work)
+        expected = JointAscent.work(n_touched, problem.row_length, self.sets.n_planes, self._visit_work, _PRODUCT_SHARE)
+        if len(gaps) < _WATCHED and self._watched_work < expected:
+            return False
+        pace = np.log(gaps[0] / gaps[-1]) / (len(gaps) - 1)
+        to_go = np.log(self._relative_gaps[1] / self.task.tol) if self.task.tol > 0.0 else np.inf
         return bool(self._work * to_go > pace * expected)
 
     def _ascend_together(self) -> None:
         """Move all planes together, and show the point that is best for them."""
-        joint = self.ascend_together(_JOINT_SHARE * self._gaps[-1])
+        wanted = _JOINT_SHARE * self._gaps[-1]
+        joint = self.ascend_together(wanted)
+        self._fell_short = joint.gap > wanted
         self._show_values(joint.w)
 
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
