@@ -268,6 +268,8 @@ for _name, _value in [
     ("array", np.ones(2)),
 ]:
     refused(f"C-{_name}", f"`C={_value!r}`", V, "C must be a positive number, found", lambda v=_value: binary(C=v))
+for _name, _value in [("denormal", 5e-324), ("huge", 1e308)]:
+    refused(f"C-{_name}", f"`C={_value!r}`", V, "C must lie between 1e-300 and 1e300, found", lambda v=_value: binary(C=v))
 works("C-1e-300", "`C=1e-300`", "w = 0 to machine precision", lambda: is_solved(binary(C=1e-300)))
 works("C-tiny-squared", "`C=1e-200, loss=\"squared_hinge\"`, α² below the smallest number", "w = 0 to machine precision",
         lambda: is_solved(chain(XS, C=1e-200, loss="squared_hinge")) and is_solved(binary(C=1e-200, loss="squared_hinge")))
