@@ -58,8 +58,8 @@ _USUAL_FALL = 0.3
 # What the first gap of a resumed run is at least of that of the run before it, at a C about twice as large.
 _USUAL_GROWTH = 1.5
 # The pace at which the least gap falls is taken over so many iterations, because gaps rise and fall, by half, from one to the
-# next; or over those that took as long as to move all planes together.
-_WATCHED = 8
+# next; or over fewer, but no less than so many, that took as long as to move all planes together.
+_WATCHED, _LEAST_WATCHED = 8, 4
 # That ends when this share of the gap is left open. Where it does not get there, and leaves the gap as it was but for this share,
 # sweeps go on.
 _JOINT_SHARE, _NO_GAIN = 0.6, 0.01
@@ -396,7 +396,7 @@ class PlaneBlocks(Blocks):
     def _would_take_longer(self) -> bool:
         """Return whether to go on at the pace of late is likely to take more time than to move all planes together."""
         gaps, problem = self._gaps, self._problem
-        if len(gaps) < 2 or min(gaps) <= 0.0:
+        if len(gaps) < _LEAST_WATCHED or min(gaps) <= 0.0:
             return False
         n_touched = int(np.count_nonzero(self.weights.exact))
         expected = JointAscent.work(n_touched, problem.row_length, self.sets.n_planes, self._visit_work, _PRODUCT_SHARE)
