@@ -23,7 +23,7 @@ import maxmargin as mm
 from maxmargin._train import solutions_at
 
 
-def measure(X: Any, Y: Any, seed: int) -> dict[str, object]:
+def measure(X: Any, Y: Any, seed: int) -> dict[str, Any]:
     """Return the CPU seconds of both, and what the points of the path took."""
     model, largest = mm.models.Chain(22), 1000 / len(X)
     grid = np.geomspace(largest / 1000, largest, 10).tolist()
@@ -56,7 +56,7 @@ def main() -> None:
     for seed in range(n_seeds):
         rows.append(measure(X, Y, seed))
         print(rows[-1], flush=True)
-    fit, path = (float(np.mean([float(str(row[name])) for row in rows])) for name in ("fit", "path"))
+    fit, path = (float(np.mean([row[name] for row in rows])) for name in ("fit", "path"))
     rows.append({"seed": "mean", "fit": fit, "path": path, "ratio": path / fit})
     print(write_table("path", rows, note=__doc__.splitlines()[0]))
 
