@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.base import FloatArray, IntArray, Problem
 from maxmargin.problems.weights import DenseWeights, aligned_zeros
 from maxmargin.solvers._blocks import Blocks
 from maxmargin.solvers._joint_ascent import JointAscent
@@ -26,8 +26,6 @@ _CLOSE, _MANY_SWEEPS = 0.1, 20
 _COARSE_SHARE, _COARSE = 0.25, 0.05
 # Passes without bounds ask the oracle for so many examples at a time, and later ones profit from what these changed.
 _FIRST_BATCH = 64
-# Where searching an example costs as much as reading so many rows, there are no such passes: the first one evaluates w = 0.
-_DEAR = 400.0
 # A block that did not move at its last visit waits for the next pass.
 _PATIENCE = 1
 # Where searching a stretch takes more than so many times the reading of its rows, a number of visits search at once, in threads.
@@ -83,11 +81,11 @@ class Mean:
 
 
 class Hindsight:
-    """The ratio of the gap to what the last sweep met of it: what the last bounds told, within limits; at first the most."""
+    """The ratio of the gap to what sweeps met of it: what the last bounds told, within limits; at first the most if not given."""
 
-    def __init__(self, least: float, most: float) -> None:
+    def __init__(self, least: float, most: float, first: float | None = None) -> None:
         self._limits = least, most
-        self.ratio = most
+        self.ratio = most if first is None else first
         self.met = 0.0  # before the bounds to come; 0 where they tell nothing
 
     def learn(self, gap: float) -> None:
@@ -97,13 +95,18 @@ class Hindsight:
         self.met = 0.0
 
 
+def goes_by_components(problem: Problem, loss: str) -> bool:
+    """Return whether an example has a block for each stretch of it, whose visits search."""
+    return loss == "hinge" and problem.space.has_components
+
+
 class PlaneBlocks(Blocks):
     """Blocks that are solved exactly, and the iterations over them."""
 
     watched: ClassVar = ("oracle", "visits", "sweeps", "weights", "ascent")
 
     def __init__(self, task: Task, option: dict[str, Any]) -> None:
-        self._by_components = task.loss == "hinge" and task.problem.space.has_components
+        self._by_components = goes_by_components(task.problem, task.loss)
         super().__init__(task, by_components=self._by_components)
         self._problem = task.problem
         self._search_work = task.problem.decoding_work if self._by_components else 0.0
@@ -124,14 +127,10 @@ class PlaneBlocks(Blocks):
         self._first_gap = np.inf  # relative; of this run or an earlier one of the blocks, inf before that
         self._last_dual, self._swept_gap = 0.0, np.inf  # about the dual: a fresh sum, and what was gained since
         self._after_passes, self._after_change = Hindsight(*_AFTER_PASSES), Hindsight(*_AFTER_CHANGE)
-        self._gain = self._work = self._visit_work = 0.0
+        self._hindsights = [self._after_passes, self._after_change]
+        self._gain = self._work = self._visit_work = self._last_sweep_work = 0.0
         self._n_sweeps = self._n_added = 0
         self._is_close = self._needs_many_sweeps = False
-
-    @property
-    def searches_are_dear(self) -> bool:
-        """Whether searches take so long that no pass is made without the bounds that it can give."""
-        return self._problem.search_work > _DEAR * self._problem.n_examples
 
     def planes(self) -> _core.PlaneBatch:
         """Return the planes of all blocks."""
@@ -221,7 +220,7 @@ class PlaneBlocks(Blocks):
     @property
     def can_overshoot(self) -> bool:
         """Whether many examples may pull few weights much too far."""
-        return self.squared and not self.searches_are_dear and JointAscent.can_help(self._problem)
+        return self.squared and JointAscent.can_help(self._problem)
 
     def is_within(self, share: float) -> bool:
         """Return whether the last evaluation left no more than this share of the primal open."""
@@ -259,7 +258,7 @@ class PlaneBlocks(Blocks):
         self._notice_failure(primal - dual)
         before = self._relative_gaps[1]
         now = self._note_gap(primal, dual)
-        for hindsight in (self._after_passes, self._after_change):
+        for hindsight in self._hindsights:
             hindsight.learn(primal - dual)
         self._last_dual = dual
         if before == np.inf or self._first_gap == np.inf:
@@ -272,7 +271,7 @@ class PlaneBlocks(Blocks):
             self._go_on_by_sweeps()
 
     def _go_on_by_sweeps(self) -> None:
-        self._crawls = False
+        self._crawls = self._fell_short = False
         self._gaps.clear()
         self._watched_work = 0.0
 
@@ -386,7 +385,7 @@ class PlaneBlocks(Blocks):
         swept = self.sweep(self._rule(searches=searches), precise=precise)
         self._count(swept)
         self._n_sweeps += 1
-        self._swept_gap = swept.gap
+        self._swept_gap, self._last_sweep_work = swept.gap, swept.work
         if mean is not None:
             rounded = self._rounded(precise)
             with self.watch("weights"):
@@ -395,16 +394,20 @@ class PlaneBlocks(Blocks):
 
     def _would_take_longer(self) -> bool:
         """Return whether to go on at the pace of late is likely to take more time than to move all planes together."""
-        gaps, problem = self._gaps, self._problem
+        gaps = self._gaps
         if len(gaps) < _LEAST_WATCHED or min(gaps) <= 0.0:
             return False
-        n_touched = int(np.count_nonzero(self.weights.exact))
-        expected = JointAscent.work(n_touched, problem.row_length, self.sets.n_planes, self._visit_work, _PRODUCT_SHARE)
+        expected = self._joint_work(self._visit_work)
         if len(gaps) < _WATCHED and self._watched_work < expected:
             return False
         pace = np.log(gaps[0] / gaps[-1]) / (len(gaps) - 1)
         to_go = np.log(self._relative_gaps[1] / self.task.tol) if self.task.tol > 0.0 else np.inf
         return bool(self._work * to_go > pace * expected)
+
+    def _joint_work(self, sweep_work: float) -> float:
+        """Return what it takes to move all planes together, where visits of all of them take this."""
+        n_touched = int(np.count_nonzero(self.weights.exact))
+        return JointAscent.work(n_touched, self._problem.row_length, self.sets.n_planes, sweep_work, _PRODUCT_SHARE)
 
     def _ascend_together(self) -> None:
         """Move all planes together, and show the point that is best for them."""
@@ -444,6 +447,11 @@ class PlaneBlocks(Blocks):
         self._work += swept.work
         self._n_added += swept.added
 
+    @property
+    def _patience(self) -> int | None:
+        """How many visits without a move make a block wait for the next pass; None where it never does."""
+        return _PATIENCE
+
     def _rule(self, *, searches: bool, drops: bool = False) -> _core.Rule:
         return _core.Rule(
             "exact",
@@ -453,7 +461,7 @@ class PlaneBlocks(Blocks):
             searches=searches,
             search_work=self._search_work,
             search_batch=1 if self._search_work <= _CHEAP_SEARCH else _SEARCH_BATCH,
-            patience=_PATIENCE,
+            patience=self._patience,
             relaxation=1.0 if self.squared else self._manner[1],
             drops_empty=drops,
         )

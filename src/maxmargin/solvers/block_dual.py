@@ -29,6 +29,9 @@ are scored anyway (later sweeps do so while most visits find a plane): few passe
 Where an example is one row with one label a visit sees all its planes, none are stored, and there is nothing for an oracle to
 find: see _row_blocks.py.
 
+Where searches take far longer than sweeps, as those of models in Python do, most passes go over the examples in parts, with
+sweeps in between, and give no bounds: see _dear_blocks.py.
+
 With ``skip_satisfied`` passes between two whole ones ask the oracle only for examples that are not clearly satisfied: whose most
 violated plane was worth something at the last search, or that carry α. They give no bound: the slacks of the others may have
 become positive. A whole pass follows when the gap that they would leave is small enough, or after a few.
@@ -52,6 +55,7 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
+from maxmargin.solvers._dear_blocks import DearBlocks, searches_are_dear
 from maxmargin.solvers._plane_blocks import PlaneBlocks
 from maxmargin.solvers._row_blocks import RowBlocks
 from maxmargin.solvers.base import IS_BOOLEAN, Iterate, Option, Solver, Task
@@ -97,7 +101,7 @@ class BlockDual(Solver):
     }
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
-        """Yield one iterate for each oracle pass that gives bounds."""
+        """Yield one iterate for each oracle pass that gives bounds, or goes over the examples in parts."""
         self._blocks = None
         rows = task.problem.row_blocks(task.C, squared=task.loss == "squared_hinge")
         if rows is not None:
@@ -111,12 +115,15 @@ class BlockDual(Solver):
             yield from self._iterate_general(task, planes)
 
     def _iterate_general(self, task: Task, planes: Any) -> Iterator[Iterate]:
+        if searches_are_dear(task.problem, task.loss):
+            yield from self._iterate_dear(task, planes)
+            return
         blocks = PlaneBlocks(task, self.option)
         if planes is not None:
             blocks.start_from(planes)
         # Not before it has all planes: an interrupt leaves those there were.
         self._blocks = blocks
-        if planes is None and not blocks.searches_are_dear:
+        if planes is None:
             if blocks.is_coarse and not blocks.can_overshoot:
                 blocks.come_close(_FIRST_PASSES)
             else:
@@ -129,6 +136,29 @@ class BlockDual(Solver):
                 yield blocks.evaluate(precise=self.precise)
             blocks.advance(precise=self.precise)
         yield from self._rounds(blocks)
+
+    def _iterate_dear(self, task: Task, planes: Any) -> Iterator[Iterate]:
+        blocks = DearBlocks(task, self.option)
+        if planes is not None:
+            blocks.start_from(planes)
+        self._blocks = blocks
+        yield from self._round(blocks)
+        yield from self._dear_rounds(blocks)
+
+    def _dear_rounds(self, blocks: DearBlocks) -> Iterator[Iterate]:
+        n_short = n_in_parts = 0
+        while True:
+            if blocks.go_in_parts:
+                skips = self.option["skip_satisfied"] and n_short < _MOST_SHORT_PASSES
+                skips = skips and blocks.unsatisfied_share <= _WORTH_SKIPPING
+                n_short = n_short + 1 if skips else 0
+                yield blocks.pass_in_parts(skips_satisfied=skips, precise=self.precise)
+                n_in_parts += 1
+            # Bounds after 2, 4, 8, … passes show how far training is, to those who would break it off.
+            is_due = n_in_parts > 1 and n_in_parts & (n_in_parts - 1) == 0
+            if is_due or blocks.want_bounds or not blocks.go_in_parts:
+                yield from self._round(blocks)
+                n_short = 0
 
     def _approach(self, task: Task, planes: Any) -> PlaneBlocks:
         """Solve for a small C, where few planes do little harm, and return blocks that came up from it with those found."""
@@ -166,17 +196,21 @@ class BlockDual(Solver):
             yield from self._row_rounds(blocks)
         else:
             self._change_to(task, blocks)
-            if blocks.searches_are_dear:
+            if isinstance(blocks, DearBlocks):
                 blocks.sweep_moving(precise=False)
+                yield from self._dear_rounds(blocks)
             elif not blocks.came_close():
                 blocks.come_close()
             yield from self._rounds(blocks)
 
+    def _round(self, blocks: PlaneBlocks) -> Iterator[Iterate]:
+        # A pass that is likely to be the last is made in double at once, or it would have to be made again.
+        yield blocks.evaluate(precise=self.precise or blocks.is_near_end or blocks.seems_solved)
+        blocks.advance(precise=self.precise)
+
     def _rounds(self, blocks: PlaneBlocks) -> Iterator[Iterate]:
         while True:
-            # A pass that is likely to be the last is made in double at once, or it would have to be made again.
-            yield blocks.evaluate(precise=self.precise or blocks.is_near_end or blocks.seems_solved)
-            blocks.advance(precise=self.precise)
+            yield from self._round(blocks)
             if self.option["skip_satisfied"]:
                 yield from self._short_rounds(blocks)
 

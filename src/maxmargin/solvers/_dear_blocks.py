@@ -1,0 +1,114 @@
+"""The blocks of block-dual where a search takes far longer than a visit without one, as those of models in Python do.
+
+A pass that searches all examples at one w gives bounds, but its planes are all of that w, and the next w overshoots the optimum
+along what they have in common. So a pass goes over the examples in parts here: the oracle is asked for a part, and all blocks
+are swept before it is asked for the next. (SDM, DCD and Frank-Wolfe go from one example to the next; what few of them teach is
+brought to all others in between here, which takes no search.) Such a pass gives the dual. Of the gap it gives a guess, the sum
+of the gaps of the blocks when they were searched; where that is small enough, a pass at one w follows, which gives bounds. So it
+does after 2, 4, 8, … passes, and where max_time leaves no more than one: the point that is returned is one that was evaluated.
+
+Where the sweeps of a pass take far longer than its searches, blocks hinder each other: all planes are moved together from then
+on, after passes at one w.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.problems.base import IntArray, Problem
+from maxmargin.solvers._joint_ascent import JointAscent
+from maxmargin.solvers._plane_blocks import Hindsight, PlaneBlocks, goes_by_components
+from maxmargin.solvers.base import Iterate, Task
+
+# Searches are dear where all take so many times as long as a sweep over one plane of each example.
+_DEAR = 50.0
+# A pass has so many parts, or fewer, for each has so many examples at least, which processes may share.
+_PARTS, _LEAST_PART = 16, 4
+# All planes are moved together where a pass takes so many times as long as that and the searches of a pass.
+_LONG_SWEEPS = 4.0
+# The gap after a pass is so many times the sum of what its parts met, from the least to the most; at first as a rule.
+_AFTER_PARTS, _USUALLY = (0.3, 1.2), 0.7
+
+
+def searches_are_dear(problem: Problem, loss: str) -> bool:
+    """Return whether searches take so long that sweeps are best made in between; where visits search, these do as well."""
+    return problem.search_work > _DEAR * problem.plane_work and not goes_by_components(problem, loss)
+
+
+class DearBlocks(PlaneBlocks):
+    """Blocks whose passes go over the examples in parts."""
+
+    can_overshoot = False
+
+    def __init__(self, task: Task, option: dict[str, Any]) -> None:
+        super().__init__(task, option)
+        self._after_parts = Hindsight(*_AFTER_PARTS, _USUALLY)
+        self._hindsights.append(self._after_parts)
+        self._pass_seconds = 0.0  # of searches, in the longest pass so far
+
+    @property
+    def go_in_parts(self) -> bool:
+        """Whether the next pass is to go over the examples in parts."""
+        return not self._crawls
+
+    @property
+    def want_bounds(self) -> bool:
+        """Whether bounds at the w that the last pass left may well be close enough, or time is left for nothing else."""
+        return self._after_parts.ratio * self._swept_share <= self.task.tol or self._time_is_short
+
+    @property
+    def _time_is_short(self) -> bool:
+        return self.task.seconds_left <= self._pass_seconds
+
+    def pass_in_parts(self, *, skips_satisfied: bool, precise: bool) -> Iterate:
+        """Search one part of the examples after another, each at the w that sweeps with the parts before it left."""
+        ids = self._unsatisfied() if skips_satisfied else self._ids
+        slacks = np.zeros(self._problem.n_examples)
+        met = work = 0.0
+        self._shown = self.weights
+        for part in self._parts(ids):
+            self._search(part, precise=precise)
+            slacks[part] = self._slacks[part]
+            self._visit_found(precise=precise)
+            met += self._swept_gap
+            # What the part met, as all would have.
+            self._set_tolerance(self._swept_gap * len(ids) / len(part))
+            self._sweep_while_it_pays(None, precise=precise)
+            self._sum_weights()
+            work += self._work
+            if self._time_is_short:
+                break
+        self._slacks, self._swept_gap = slacks, met
+        self._last_dual = self.dual(afresh=False)
+        self._after_parts.met = met
+        self._expect_gap(self._swept_share)
+        self._gaps.append(met)
+        self._join_forces(work)
+        return Iterate(self.weights, None, precise, self._last_dual, details={"gap_estimate": met, **self._details()})
+
+    def _details(self) -> dict[str, Any]:
+        details = super()._details()
+        self._pass_seconds = max(self._pass_seconds, details["time_oracle"])
+        return details
+
+    def _parts(self, ids: IntArray) -> list[IntArray]:
+        n_parts = max(1, min(_PARTS, len(ids) // _LEAST_PART))
+        return [np.sort(part) for part in np.array_split(self.task.rng.permutation(ids), n_parts)]
+
+    def _join_forces(self, work: float) -> None:
+        """Move all planes together, from now on, where that and a search would take far less than this pass did."""
+        instead = self._problem.search_work + self._joint_work(self._last_sweep_work)
+        if JointAscent.can_help(self._problem, self.sets.n_planes) and work > _LONG_SWEEPS * instead:
+            self._crawls = True
+            with self.watch("ascent"):
+                self._ascend_together()
+
+    def _would_take_longer(self) -> bool:
+        return False  # passes in parts tell
+
+    @property
+    def _patience(self) -> int | None:
+        """Blocks wait for no pass while a sweep over all of them takes little beside a search."""
+        return None if self.go_in_parts else super()._patience

@@ -1,0 +1,186 @@
+"""Block-dual where searches take long: passes in parts, what they estimate, and what they fall back on."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+import reference
+import reference_models
+
+import maxmargin as mm
+from maxmargin.solvers import _dear_blocks
+from maxmargin.solvers._dear_blocks import DearBlocks, searches_are_dear
+
+N_LABELS = 6
+
+
+class Classes(mm.Model):
+    """Classes in Python, with a count of the examples that were searched."""
+
+    def initialize(self, X, Y):
+        self.n_features = N_LABELS * X.shape[1]
+        self.searched = []
+
+    def outputs(self, x):
+        return range(N_LABELS)
+
+    def joint_feature(self, x, y):
+        psi = np.zeros((N_LABELS, len(x)))
+        psi[y] = x
+        return psi.ravel()
+
+    def loss(self, y_true, y):
+        return float(y_true != y)
+
+    def loss_augmented_argmax(self, x, y_true, w):
+        scores = w.reshape(N_LABELS, -1) @ x + 1.0
+        scores[y_true] -= 1.0
+        self.searched.append(float(x[0]))
+        return int(np.argmax(scores))
+
+
+def noisy_classes(n=300, n_features=20, noise=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    scores = X @ rng.normal(size=(n_features, N_LABELS)) + noise * np.sqrt(n_features) * rng.normal(size=(n, N_LABELS))
+    return X, np.argmax(scores, axis=1).tolist()
+
+
+def fit(X, Y, C=0.1, tol=1e-3, **options):
+    return mm.train(Classes(), X, Y, C=C, solver="block-dual", tol=tol, random_state=0, **options)
+
+
+def test_models_in_python_have_dear_searches_and_chains_do_not():
+    X, Y = noisy_classes(20)
+    assert searches_are_dear(Classes().bind(X, Y), "hinge")
+    sequences = [X[:10], X[10:]], [np.array(Y[:10]), np.array(Y[10:])]
+    assert not searches_are_dear(mm.models.Chain(N_LABELS).bind(*sequences), "hinge")
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_passes_in_parts_take_far_fewer_searches(monkeypatch, loss):
+    X, Y = noisy_classes()
+    in_parts = fit(X, Y, loss=loss)
+    monkeypatch.setattr(_dear_blocks, "_PARTS", 1)
+    at_once = fit(X, Y, loss=loss)
+    for solution in (in_parts, at_once):
+        assert solution.certificate.converged
+        assert solution.certificate.exact
+    assert in_parts.certificate.oracle_calls < 0.8 * at_once.certificate.oracle_calls
+
+
+def test_every_part_is_searched_at_the_w_that_the_parts_before_it_left(monkeypatch):
+    X, Y = noisy_classes(64)
+    parts, points = [], []
+    search = DearBlocks._search
+
+    def watched(self, ids, *, precise):
+        parts.append(np.asarray(ids))
+        points.append(self._shown.exact.copy())
+        search(self, ids, precise=precise)
+
+    monkeypatch.setattr(DearBlocks, "_search", watched)
+    solution = fit(X, Y, C=1.0)
+    sizes = [len(part) for part in parts]
+    assert sizes[:17] == [64] + 16 * [4]  # the first pass is at w = 0
+    assert sorted(np.concatenate(parts[1:17])) == list(range(64))
+    assert all(not np.array_equal(a, b) for a, b in itertools.pairwise(points[:17]))
+    assert sizes[-1] == 64  # bounds end training
+    assert solution.certificate.oracle_calls == sum(sizes)
+
+
+def test_estimates_tell_when_bounds_are_close_enough():
+    history = fit(*noisy_classes(), tol=1e-4).history
+    in_parts = ["gap_estimate" in record for record in history]
+    # Bounds come at w = 0, after 2 and 4 passes in parts, and so on; beside these at most twice, where they may end training.
+    assert [k for k, is_in_parts in enumerate(in_parts[:7]) if not is_in_parts] == [0, 3, 6]
+    n_in_parts = sum(in_parts)
+    assert len(history) - n_in_parts <= 1 + int(np.log2(n_in_parts)) + 2
+    assert not in_parts[-1]
+    assert in_parts[-2]
+    assert 0.05 < history[-1]["gap"] / history[-2]["gap_estimate"] < 1.3
+    duals = [record["dual"] for record in history]
+    assert duals == sorted(duals)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("nonnegative", [(), (0, 3, 7)])
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+def test_passes_in_parts_end_at_the_reference_optimum(loss, nonnegative, rescaling):
+    class Constrained(Classes):
+        def initialize(self, X, Y):
+            super().initialize(X, Y)
+            self.nonnegative = nonnegative
+
+    X, Y = noisy_classes(40, 4)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 40)
+    model = Constrained()
+    solution = mm.train(
+        model, X, Y, C=0.7, loss=loss, rescaling=rescaling, solver="block-dual", tol=1e-7, sample_weight=weights
+    )
+    exact = reference_models.CallableModel(X, Y, model.outputs, model.joint_feature, model.loss)
+    best = reference.solve(
+        reference.planes(exact, rescaling), 0.7, sample_weight=weights, loss=loss, nonnegative=list(nonnegative)
+    )
+    assert solution.certificate.converged
+    assert any("gap_estimate" in record for record in solution.history)
+    assert abs(solution.certificate.primal - best.objective) <= 1e-6 * best.objective
+    for record in solution.history:
+        assert record["dual"] <= best.objective * (1 + 1e-9)
+        assert record["primal"] >= best.lower_bound * (1 - 1e-9)
+
+
+def test_all_planes_are_moved_together_where_sweeps_take_too_long(monkeypatch):
+    X, Y = noisy_classes()
+    joint = fit(X, Y, C=100.0, tol=1e-2)
+    assert joint.certificate.converged
+    assert sum(record["joint_steps"] for record in joint.history) > 0
+    monkeypatch.setattr(_dear_blocks, "_LONG_SWEEPS", np.inf)
+    swept = fit(X, Y, C=100.0, tol=1e-2)
+    assert sum(record["joint_steps"] for record in swept.history) == 0
+    assert sum(record["sweeps"] for record in joint.history) < 0.5 * sum(record["sweeps"] for record in swept.history)
+
+
+def test_satisfied_examples_are_left_out_of_parts_on_request():
+    X, Y = noisy_classes(400, noise=0.1)
+    whole, short = (fit(X, Y, C=10.0, solver_options={"skip_satisfied": skips}) for skips in (False, True))
+    assert short.certificate.converged
+    assert short.certificate.exact
+    assert abs(short.certificate.primal - whole.certificate.primal) <= 2e-3 * whole.certificate.primal
+    searches = np.diff([record["oracle_calls"] for record in short.history])
+    assert searches.min() < 400  # some passes are short
+    assert np.all(np.diff([record["oracle_calls"] for record in whole.history]) == 400)
+
+
+def test_a_run_goes_on_from_planes_with_bounds_first():
+    X, Y = noisy_classes()
+    first = mm.train(Classes(), X, Y, C=0.1, solver="block-dual", keep_planes=True)
+    again = mm.train(Classes(), X, Y, C=0.1, planes=first.planes, solver="block-dual")
+    assert again.certificate.converged
+    assert again.certificate.oracle_calls == len(X)
+
+
+def test_a_path_takes_far_fewer_searches_than_its_points_one_by_one():
+    X, Y = noisy_classes()
+    Cs = np.geomspace(1e-3, 1.0, 10)
+    path = mm.path(Classes(), X, Y, Cs, solver="block-dual")
+    alone = [fit(X, Y, C=C) for C in Cs]
+    calls = [sum(solution.certificate.oracle_calls for solution in run) for run in (path, alone)]
+    assert all(solution.certificate.converged for solution in path)
+    assert calls[0] < 0.6 * calls[1]
+
+
+@pytest.mark.parametrize("max_time", [0.4, 0.8])
+def test_time_for_bounds_is_left_where_a_pass_takes_long(max_time):
+    class Slow(Classes):
+        def loss_augmented_argmax(self, x, y_true, w):
+            time.sleep(1e-3)
+            return super().loss_augmented_argmax(x, y_true, w)
+
+    X, Y = noisy_classes(100)
+    with pytest.warns(UserWarning, match=r"max_time=0.[48] s was reached"):
+        solution = mm.train(Slow(), X, Y, C=0.1, solver="block-dual", tol=1e-9, max_time=max_time)
+    assert solution.certificate.exact
+    assert solution.certificate.primal < 0.1 * len(X)  # the primal at w = 0
+    assert solution.history[-1]["seconds"] < 2.0 * max_time
