@@ -102,7 +102,7 @@ def path(
     loss, rescaling, tol, sample_weight, n_jobs, random_state, verbose, solver_options
         As for :func:`train`.
     max_iter, max_time : int, float or None
-        As for :func:`train`, for each point; ``max_iter`` does not count passes that give no bounds.
+        As for :func:`train`, for each point; ``max_iter`` counts the records of its history.
     callback : callable, optional
         Called with each history record; a true return value ends its point.
     planes : object, optional

@@ -7,8 +7,8 @@ brought to all others in between here, which takes no search.) Such a pass gives
 of the gaps of the blocks when they were searched; where that is small enough, a pass at one w follows, which gives bounds. So it
 does after 2, 4, 8, … passes, and where max_time leaves no more than one: the point that is returned is one that was evaluated.
 
-Where the sweeps of a pass take far longer than its searches, blocks hinder each other: all planes are moved together from then
-on, after passes at one w.
+Where sweeps take long, or the gap hardly falls, blocks hinder each other: all planes are moved together from then on, after
+passes at one w. Passes are at one w, too, where the number of sweeps that follow a pass is given.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from maxmargin.solvers.base import Iterate, Task
 _DEAR = 50.0
 # A pass has so many parts, or fewer, for each has so many examples at least, which processes may share.
 _PARTS, _LEAST_PART = 16, 4
-# All planes are moved together where a pass takes so many times as long as that and the searches of a pass.
-_LONG_SWEEPS = 4.0
+# All planes are moved together where a pass takes so many times as long as that and the searches of a pass, or where the
+# estimates of the gap have fallen by less than this a pass, in logarithms, over the last eight.
+_LONG_SWEEPS, _SLOW_PASSES = 3.0, 0.05
 # The gap after a pass is so many times the sum of what its parts met, from the least to the most; at first as a rule.
 _AFTER_PARTS, _USUALLY = (0.3, 1.2), 0.7
 
@@ -51,7 +52,7 @@ class DearBlocks(PlaneBlocks):
     @property
     def go_in_parts(self) -> bool:
         """Whether the next pass is to go over the examples in parts."""
-        return not self._crawls
+        return self._sweeps is None and not self._crawls
 
     @property
     def want_bounds(self) -> bool:
@@ -98,15 +99,22 @@ class DearBlocks(PlaneBlocks):
         return [np.sort(part) for part in np.array_split(self.task.rng.permutation(ids), n_parts)]
 
     def _join_forces(self, work: float) -> None:
-        """Move all planes together, from now on, where that and a search would take far less than this pass did."""
+        """Move all planes together, from now on, where passes in parts take far longer than that would, or change little."""
+        if not JointAscent.can_help(self._problem, self.sets.n_planes):
+            return
         instead = self._problem.search_work + self._joint_work(self._last_sweep_work)
-        if JointAscent.can_help(self._problem, self.sets.n_planes) and work > _LONG_SWEEPS * instead:
+        if work > _LONG_SWEEPS * instead or self._is_slow:
             self._crawls = True
             with self.watch("ascent"):
                 self._ascend_together()
 
+    @property
+    def _is_slow(self) -> bool:
+        gaps = self._gaps
+        return len(gaps) == gaps.maxlen and gaps[-1] > np.exp(-_SLOW_PASSES * (len(gaps) - 1)) * gaps[0]
+
     def _would_take_longer(self) -> bool:
-        return False  # passes in parts tell
+        return not self.go_in_parts and super()._would_take_longer()  # else passes in parts tell
 
     @property
     def _patience(self) -> int | None:

@@ -196,12 +196,17 @@ class BlockDual(Solver):
             yield from self._row_rounds(blocks)
         else:
             self._change_to(task, blocks)
+            is_close = blocks.came_close()
             if isinstance(blocks, DearBlocks):
-                blocks.sweep_moving(precise=False)
+                if is_close:
+                    yield from self._round(blocks)
+                else:
+                    blocks.sweep_moving(precise=False)
                 yield from self._dear_rounds(blocks)
-            elif not blocks.came_close():
-                blocks.come_close()
-            yield from self._rounds(blocks)
+            else:
+                if not is_close:
+                    blocks.come_close()
+                yield from self._rounds(blocks)
 
     def _round(self, blocks: PlaneBlocks) -> Iterator[Iterate]:
         # A pass that is likely to be the last is made in double at once, or it would have to be made again.
