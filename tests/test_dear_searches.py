@@ -10,7 +10,7 @@ import reference_models
 
 import maxmargin as mm
 from maxmargin.solvers import _dear_blocks
-from maxmargin.solvers._dear_blocks import DearBlocks, searches_are_dear
+from maxmargin.solvers._dear_blocks import DearBlocks
 
 N_LABELS = 6
 
@@ -49,13 +49,6 @@ def noisy_classes(n=300, n_features=20, noise=1.0, seed=0):
 
 def fit(X, Y, C=0.1, tol=1e-3, **options):
     return mm.train(Classes(), X, Y, C=C, solver="block-dual", tol=tol, random_state=0, **options)
-
-
-def test_models_in_python_have_dear_searches_and_chains_do_not():
-    X, Y = noisy_classes(20)
-    assert searches_are_dear(Classes().bind(X, Y), "hinge")
-    sequences = [X[:10], X[10:]], [np.array(Y[:10]), np.array(Y[10:])]
-    assert not searches_are_dear(mm.models.Chain(N_LABELS).bind(*sequences), "hinge")
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

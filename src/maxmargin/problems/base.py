@@ -137,11 +137,6 @@ class Problem(ABC):
         return self._ROWS_PER_SEARCH * self.n_examples
 
     @property
-    def plane_work(self) -> float:
-        """What valuing a plane of each example costs, in rows of features: at most, where these are read."""
-        return float(self.n_examples)
-
-    @property
     def row_length(self) -> float:
         """How many numbers are multiplied when a row of features is read."""
         return float(max(self.n_weights, 1))
@@ -408,11 +403,6 @@ class LinearProblem(Problem):
     def search_work(self) -> float:
         """What searching all examples costs: the rows, and decoding them."""
         return (1.0 + self.decoding_work) * self.space.n_rows
-
-    @property
-    def plane_work(self) -> float:
-        """What valuing a plane of each example costs: the rows."""
-        return float(self.space.n_rows)
 
     @property
     def row_length(self) -> float:

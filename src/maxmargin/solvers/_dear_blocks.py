@@ -1,4 +1,4 @@
-"""The blocks of block-dual where a search takes far longer than a visit without one, as those of models in Python do.
+"""The blocks of block-dual where a search takes far longer than a visit without one: those of models in Python.
 
 A pass that searches all examples at one w gives bounds, but its planes are all of that w, and the next w overshoots the optimum
 along what they have in common. So a pass goes over the examples in parts here: the oracle is asked for a part, and all blocks
@@ -7,8 +7,8 @@ brought to all others in between here, which takes no search.) Such a pass gives
 of the gaps of the blocks when they were searched; where that is small enough, a pass at one w follows, which gives bounds. So it
 does after 2, 4, 8, … passes, and where max_time leaves no more than one: the point that is returned is one that was evaluated.
 
-Where sweeps take long, or the gap hardly falls, blocks hinder each other: all planes are moved together from then on, after
-passes at one w. Passes are at one w, too, where the number of sweeps that follow a pass is given.
+Where sweeps take long, and all the more where the gap hardly falls, blocks hinder each other: all planes are moved together from
+then on, after passes at one w. Passes are at one w, too, where the number of sweeps that follow a pass is given.
 """
 
 from __future__ import annotations
@@ -17,25 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.problems.base import IntArray, Problem
+from maxmargin.problems.base import IntArray
 from maxmargin.solvers._joint_ascent import JointAscent
-from maxmargin.solvers._plane_blocks import Hindsight, PlaneBlocks, goes_by_components
+from maxmargin.solvers._plane_blocks import Hindsight, PlaneBlocks
 from maxmargin.solvers.base import Iterate, Task
 
-# Searches are dear where all take so many times as long as a sweep over one plane of each example.
-_DEAR = 50.0
 # A pass has so many parts, or fewer, for each has so many examples at least, which processes may share.
 _PARTS, _LEAST_PART = 16, 4
-# All planes are moved together where a pass takes so many times as long as that and the searches of a pass, or where the
+# All planes are moved together where a pass takes so many times as long as that and the searches of a pass; fewer times where the
 # estimates of the gap have fallen by less than this a pass, in logarithms, over the last eight.
-_LONG_SWEEPS, _SLOW_PASSES = 3.0, 0.05
+_LONG_SWEEPS, _LONG_FOR_LITTLE, _SLOW_PASSES = 3.0, 1.2, 0.05
 # The gap after a pass is so many times the sum of what its parts met, from the least to the most; at first as a rule.
 _AFTER_PARTS, _USUALLY = (0.3, 1.2), 0.7
-
-
-def searches_are_dear(problem: Problem, loss: str) -> bool:
-    """Return whether searches take so long that sweeps are best made in between; where visits search, these do as well."""
-    return problem.search_work > _DEAR * problem.plane_work and not goes_by_components(problem, loss)
 
 
 class DearBlocks(PlaneBlocks):
@@ -103,7 +96,7 @@ class DearBlocks(PlaneBlocks):
         if not JointAscent.can_help(self._problem, self.sets.n_planes):
             return
         instead = self._problem.search_work + self._joint_work(self._last_sweep_work)
-        if work > _LONG_SWEEPS * instead or self._is_slow:
+        if work > (_LONG_FOR_LITTLE if self._is_slow else _LONG_SWEEPS) * instead:
             self._crawls = True
             with self.watch("ascent"):
                 self._ascend_together()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.problems.base import FloatArray, IntArray, Problem
+from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.problems.weights import DenseWeights, aligned_zeros
 from maxmargin.solvers._blocks import Blocks
 from maxmargin.solvers._joint_ascent import JointAscent
@@ -95,18 +95,13 @@ class Hindsight:
         self.met = 0.0
 
 
-def goes_by_components(problem: Problem, loss: str) -> bool:
-    """Return whether an example has a block for each stretch of it, whose visits search."""
-    return loss == "hinge" and problem.space.has_components
-
-
 class PlaneBlocks(Blocks):
     """Blocks that are solved exactly, and the iterations over them."""
 
     watched: ClassVar = ("oracle", "visits", "sweeps", "weights", "ascent")
 
     def __init__(self, task: Task, option: dict[str, Any]) -> None:
-        self._by_components = goes_by_components(task.problem, task.loss)
+        self._by_components = task.loss == "hinge" and task.problem.space.has_components
         super().__init__(task, by_components=self._by_components)
         self._problem = task.problem
         self._search_work = task.problem.decoding_work if self._by_components else 0.0

@@ -29,7 +29,7 @@ are scored anyway (later sweeps do so while most visits find a plane): few passe
 Where an example is one row with one label a visit sees all its planes, none are stored, and there is nothing for an oracle to
 find: see _row_blocks.py.
 
-Where searches take far longer than sweeps, as those of models in Python do, most passes go over the examples in parts, with
+Where searches take far longer than sweeps, those of models in Python, most passes go over the examples in parts, with
 sweeps in between, and give no bounds: see _dear_blocks.py.
 
 With ``skip_satisfied`` passes between two whole ones ask the oracle only for examples that are not clearly satisfied: whose most
@@ -55,7 +55,7 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
-from maxmargin.solvers._dear_blocks import DearBlocks, searches_are_dear
+from maxmargin.solvers._dear_blocks import DearBlocks
 from maxmargin.solvers._plane_blocks import PlaneBlocks
 from maxmargin.solvers._row_blocks import RowBlocks
 from maxmargin.solvers.base import IS_BOOLEAN, Iterate, Option, Solver, Task
@@ -115,7 +115,7 @@ class BlockDual(Solver):
             yield from self._iterate_general(task, planes)
 
     def _iterate_general(self, task: Task, planes: Any) -> Iterator[Iterate]:
-        if searches_are_dear(task.problem, task.loss):
+        if task.problem.searches_in_python:
             yield from self._iterate_dear(task, planes)
             return
         blocks = PlaneBlocks(task, self.option)
