@@ -56,20 +56,23 @@ class DearBlocks(PlaneBlocks):
     def _time_is_short(self) -> bool:
         return self.task.seconds_left <= self._pass_seconds
 
-    def pass_in_parts(self, *, skips_satisfied: bool, precise: bool) -> Iterate:
-        """Search one part of the examples after another, each at the w that sweeps with the parts before it left."""
+    def pass_in_parts(self, *, skips_satisfied: bool) -> Iterate:
+        """Search one part of the examples after another, each at the w that sweeps with the parts before it left.
+
+        Models in Python see w in double precision, always.
+        """
         ids = self._unsatisfied() if skips_satisfied else self._ids
         slacks = np.zeros(self._problem.n_examples)
         met = work = 0.0
         self._shown = self.weights
         for part in self._parts(ids):
-            self._search(part, precise=precise)
+            self._search(part, precise=True)
             slacks[part] = self._slacks[part]
-            self._visit_found(precise=precise)
+            self._visit_found(precise=True)
             met += self._swept_gap
             # What the part met, as all would have.
             self._set_tolerance(self._swept_gap * len(ids) / len(part))
-            self._sweep_while_it_pays(None, precise=precise)
+            self._sweep_while_it_pays(None, precise=True)
             self._sum_weights()
             work += self._work
             if self._time_is_short:
@@ -80,7 +83,7 @@ class DearBlocks(PlaneBlocks):
         self._expect_gap(self._swept_share)
         self._gaps.append(met)
         self._join_forces(work)
-        return Iterate(self.weights, None, precise, self._last_dual, details={"gap_estimate": met, **self._details()})
+        return Iterate(self.weights, dual=self._last_dual, details={"gap_estimate": met, **self._details()})
 
     def _details(self) -> dict[str, Any]:
         details = super()._details()

@@ -152,7 +152,7 @@ class BlockDual(Solver):
                 skips = self.option["skip_satisfied"] and n_short < _MOST_SHORT_PASSES
                 skips = skips and blocks.unsatisfied_share <= _WORTH_SKIPPING
                 n_short = n_short + 1 if skips else 0
-                yield blocks.pass_in_parts(skips_satisfied=skips, precise=self.precise)
+                yield blocks.pass_in_parts(skips_satisfied=skips)
                 n_in_parts += 1
             # Bounds after 2, 4, 8, … passes show how far training is, to those who would break it off.
             is_due = n_in_parts > 1 and n_in_parts & (n_in_parts - 1) == 0
