@@ -1,10 +1,7 @@
 """What block-dual does beyond the blocks: the mean of w over sweeps, searches of several visits at once, gradients for all."""
 
-import time
-
 import numpy as np
 import pytest
-import small_model
 from sklearn.exceptions import ConvergenceWarning
 from tagging_problem import tagging_problem
 
@@ -200,27 +197,6 @@ def test_examples_that_are_satisfied_are_searched_less_often(monkeypatch, loss, 
         weights = problem.zero_weights()
         weights.exact[:] = some.w
         assert some.certificate.primal == pytest.approx(problem.primal(weights, 10.0, squared=False), rel=1e-9)
-
-
-def test_auto_measures_searches_and_does_the_same_whatever_they_take():
-    class Slow(small_model.Classes):
-        def loss_augmented_argmax(self, x, y, w):
-            time.sleep(0.01)
-            return super().loss_augmented_argmax(x, y, w)
-
-    X, Y = small_model.data(30)
-    slow, quick = (mm.train(model, X, Y, tol=0.1) for model in (Slow(), small_model.Classes()))
-    assert slow.solver == quick.solver == "block-dual"
-    assert slow.history[0]["oracle_seconds"] > 5e-3 > quick.history[0]["oracle_seconds"]
-    np.testing.assert_array_equal(slow.w, quick.w)
-
-
-def test_auto_does_the_same_with_many_processes_which_it_does_not_measure():
-    X, Y = small_model.data(30)
-    one, two = (mm.train(small_model.Classes(), X, Y, tol=0.1, n_jobs=n_jobs) for n_jobs in (1, 2))
-    assert two.history[0]["oracle_seconds"] is None
-    assert "unmeasured" in two.history[0]["reason"]
-    np.testing.assert_array_equal(one.w, two.w)
 
 
 def test_nothing_is_skipped_where_hardly_an_example_is_satisfied():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 import reference_models
+import small_model
 
 import maxmargin as mm
 from maxmargin.solvers import _dear_blocks
@@ -202,3 +203,54 @@ def test_time_for_bounds_is_left_where_a_pass_takes_long():
     assert ["gap_estimate" in record for record in solution.history] == [False, True, False]
     assert 200 < solution.certificate.oracle_calls < 300
     assert solution.history[-1]["seconds"] < 4.0
+
+
+class SlowClasses(small_model.Classes):
+    def loss_augmented_argmax(self, x, y, w):
+        time.sleep(0.01)
+        return super().loss_augmented_argmax(x, y, w)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_auto_measures_searches_and_lets_more_sweeps_come_between_slow_ones(n_jobs):
+    X, Y = small_model.data(30)
+    slow, quick = (mm.train(model, X, Y, tol=0.1, n_jobs=n_jobs) for model in (SlowClasses(), small_model.Classes()))
+    assert slow.solver == quick.solver == "block-dual"
+    assert slow.history[0]["oracle_seconds"] > 0.01 > 2e-3 > quick.history[0]["oracle_seconds"] > 0.0
+    assert slow.history[0]["solver_options"] == {"search_seconds": 0.01}
+    assert "as long as many sweeps" in slow.history[0]["reason"]
+    assert quick.history[0]["solver_options"] == {}
+    # What it chose can be asked for by name, and gives the same.
+    again = mm.train(small_model.Classes(), X, Y, tol=0.1, solver="block-dual", solver_options={"search_seconds": 0.01})
+    np.testing.assert_array_equal(slow.w, again.w)
+
+
+def test_auto_measures_searches_of_warm_starts_but_not_where_their_time_is_given():
+    X, Y = small_model.data(30)
+    first = mm.train(SlowClasses(), X, Y, tol=0.1, keep_planes=True)
+    second = mm.train(SlowClasses(), X, Y, 2.0, tol=0.1, planes=first.planes)
+    assert second.history[0]["solver_options"] == {"search_seconds": 0.01}
+    given = mm.train(SlowClasses(), X, Y, tol=0.1, solver_options={"search_seconds": 1e-4})
+    assert given.history[0]["solver_options"] == {"search_seconds": 1e-4}
+
+
+def test_searches_that_are_said_to_take_long_are_made_less_often():
+    X, Y = noisy_classes()
+    quick, slow = (fit(X, Y, C=10.0, tol=1e-2, solver_options={"search_seconds": s}) for s in (5e-5, 1e-2))
+    assert quick.certificate.converged
+    assert slow.certificate.converged
+    assert slow.certificate.oracle_calls < 0.8 * quick.certificate.oracle_calls
+    # What is assumed of searches in Python.
+    np.testing.assert_array_equal(quick.w, fit(X, Y, C=10.0, tol=1e-2).w)
+
+
+def test_auto_does_the_same_with_many_processes():
+    X, Y = small_model.data(30)
+    one, two = (mm.train(small_model.Classes(), X, Y, tol=0.1, n_jobs=n_jobs) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.w, two.w)
+
+
+def test_auto_leaves_a_single_example_unmeasured_that_no_process_would_be_given():
+    X, Y = small_model.data(30)
+    solution = mm.train(small_model.Classes(), X[:1], Y[:1], tol=0.1, n_jobs=2)
+    assert solution.history[0]["oracle_seconds"] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -266,6 +267,12 @@ class Problem(ABC):
             ids = ids[self.sample_weight[ids] > 0.0]
         self.oracle_calls += len(ids)
         return self._search(ids, weights, precise)
+
+    def timed_search(self, ids: IntArray, weights: DenseWeights) -> tuple[_core.PlaneBatch, float]:
+        """Return the most violated planes of some examples, and how many seconds the search of one took."""
+        start = time.perf_counter()
+        found = self.separate(ids, weights, precise=True)
+        return found, (time.perf_counter() - start) / len(ids)
 
     def rounded(self, weights: DenseWeights, *, precise: bool) -> NDArray[np.float32] | None:
         """Return the float32 copy of the weights where scores may be computed from it; else None."""

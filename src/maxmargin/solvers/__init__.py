@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from maxmargin.problems.base import Problem
-from maxmargin.solvers.auto import choose_by_options, choose_by_planes, choose_by_problem
+from maxmargin.solvers.auto import choose_by_options, choose_by_planes, choose_by_problem, choose_by_searches
 from maxmargin.solvers.base import Record, Solver
 from maxmargin.solvers.bcfw import BCFW
 from maxmargin.solvers.block_dual import BlockDual
@@ -127,7 +127,9 @@ def settle_solver(
     if name != "auto":
         return solver, {}
     choice = None if found_planes is None else choose_by_planes(found_planes, SOLVERS, loss, options, abilities)
-    if choice is None:
+    if choice is not None:
+        choice, _ = choose_by_searches(choice, problem, seconds_left)
+    else:
         by_options = choose_by_options(SOLVERS, loss, options, abilities)
         can_sample = not options and not needs_planes and rescaling in SOLVERS["sampled-cuts"].rescalings
         choice = choose_by_problem(

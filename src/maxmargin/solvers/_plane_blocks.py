@@ -61,6 +61,8 @@ _WATCHED, _LEAST_WATCHED = 8, 4
 # That ends when this share of the gap is left open. Where it does not get there, and leaves the gap as it was but for this share,
 # sweeps go on.
 _JOINT_SHARE, _NO_GAIN = 0.6, 0.01
+# A sweep reads about so many rows, or short planes, in a second.
+_ROWS_PER_SECOND = 1e7
 # A product with the curvature of all planes takes this share of what their visits do: few planes are free, and nothing is solved.
 _PRODUCT_SHARE = 0.13
 
@@ -107,6 +109,9 @@ class PlaneBlocks(Blocks):
         self._search_work = task.problem.decoding_work if self._by_components else 0.0
         self._max_planes: int = option["max_planes"]
         self._sweeps: int | None = option["sweeps"]
+        self._pass_work = self._problem.search_work  # of searching all examples, in rows that could be read meanwhile
+        if option["search_seconds"] is not None:
+            self._pass_work = option["search_seconds"] * _ROWS_PER_SECOND * self._problem.n_examples
         self._tolerance = 0.0
         self._found: _core.PlaneBatch = _core.PlaneBatch()
         self._asked = self._ids  # the examples that the oracle was asked for last
@@ -413,7 +418,7 @@ class PlaneBlocks(Blocks):
 
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
         self._gain = 0.0
-        self._work = self._problem.search_work * len(self._asked) / max(len(self._ids), 1)
+        self._work = self._pass_work * len(self._asked) / max(len(self._ids), 1)
         # Where visits search, planes without mass leave before the sweeps, which would only value them: they are found again.
         rule = self._rule(searches=True, drops=self._by_components)
         with self.watch("visits"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,8 +11,12 @@ from maxmargin.problems.base import IntArray, Problem
 
 # In the order of preference.
 _CANDIDATES = ("block-dual", "one-slack", "n-slack")
-# The oracle is asked for so many examples to learn what it costs and how long its planes are, or for fewer if that takes long.
+# The oracle is asked for so many examples (each process of several) to learn what it costs and how long its planes are, or for
+# fewer if that takes long.
 _PROBED, _LONG_PROBE = 8, 0.05
+# A search in Python that takes longer than the first (with several processes, so many times that) is slow, and counts as taking
+# the second. What other searches take can be counted, and shades of slow ones are not told apart: two runs are to do the same.
+_SLOW_SEARCH, _COUNTED_AS = 2e-3, 1e-2
 # Planes kept for all examples may take so much memory; beyond, cuts, which are sums of planes, are kept instead.
 _MOST_BYTES = 4e9
 _BYTES_PER_TERM = 48
@@ -50,7 +53,12 @@ class Choice:
 
     def record(self) -> dict[str, Any]:
         """Return what the first record of the history says of it."""
-        return {"solver": self.solver, "reason": self.reason, "oracle_seconds": self.oracle_seconds}
+        return {
+            "solver": self.solver,
+            "reason": self.reason,
+            "solver_options": dict(self.options),
+            "oracle_seconds": self.oracle_seconds,
+        }
 
 
 def choose_by_options(
@@ -87,14 +95,14 @@ def choose_by_problem(
 
     With an exact kernel, cuts of samples where ``can_sample`` and exact ones would take too long.
     """
-    ids = problem.searched_ids[:_PROBED]
     if can_sample and loss == "hinge" and not problem.has_vectors and not problem.is_small:
         sampled = _with_samples(problem, max_time)
         if sampled is not None:
             return sampled
-    if choice.solver != "block-dual" or len(ids) == 0:
+    if choice.solver != "block-dual" or len(problem.searched_ids) == 0:
         return choice
-    if loss == "hinge" and not choice.options:
+    has_free_choice = loss == "hinge" and not choice.options
+    if has_free_choice:
         if _are_few(problem):
             reason = "examples and weights are few, and cuts depend neither on chance nor on the order of examples"
             return _with_defaults(Choice("one-slack", reason, {}))
@@ -105,26 +113,33 @@ def choose_by_problem(
             return _with_defaults(Choice("one-slack", reason, {}))
     if not problem.has_vectors:
         return _with_kernel(choice, problem, loss, C)
-    if problem.searches_in_python and problem.n_jobs > 1:
-        # A model in Python: processes would be started for the probe, outside of what Ctrl-C ends in good order. This one is not
-        # the place for searches that were given others, and may end theirs.
-        return Choice(
-            choice.solver, f"{choice.reason}; searches are left to other processes, unmeasured", choice.options
-        )
+    choice, n_terms = choose_by_searches(choice, problem, seconds_left)
+    n_bytes = problem.n_examples * n_terms * _KEPT_PLANES * _BYTES_PER_TERM
+    if has_free_choice and n_bytes > _MOST_BYTES:
+        reason = f"planes of all examples would take about {n_bytes / 1e9:.0f} GB; a cut takes a sum of them"
+        return _with_defaults(Choice("one-slack", reason, {}, choice.oracle_seconds))
+    return choice
+
+
+def choose_by_searches(choice: Choice, problem: Problem, seconds_left: float | None) -> tuple[Choice, float]:
+    """Return the choice with what searches of the first examples tell block-dual, and the length of a plane's code, or 0."""
+    # Processes that search get examples together, because this one would take care of a single one itself.
+    n_at_once = problem.n_jobs if problem.searches_in_python else 1
+    ids = problem.searched_ids[: _PROBED * n_at_once]
+    if choice.solver != "block-dual" or not problem.has_vectors or len(ids) < n_at_once:
+        return choice, 0.0
     try:
         with _core.Deadline(seconds_left):
-            seconds, n_terms = _probe(problem, ids)
+            seconds, n_terms = _probe(problem, ids, n_at_once)
     except _core.OutOfTime:
-        return choice
+        return choice, 0.0
     except KeyboardInterrupt:
-        return replace(choice, is_interrupted=True)
-    n_bytes = problem.n_examples * n_terms * _KEPT_PLANES * _BYTES_PER_TERM
-    if loss == "hinge" and n_bytes > _MOST_BYTES and not choice.options:
-        reason = f"planes of all examples would take about {n_bytes / 1e9:.0f} GB; a cut takes a sum of them"
-        return _with_defaults(Choice("one-slack", reason, {}, seconds))
-    return Choice(
-        choice.solver, f"{choice.reason}; searching an example takes {seconds:.2g} s", choice.options, seconds
-    )
+        return replace(choice, is_interrupted=True), 0.0
+    reason, options = f"{choice.reason}; searching an example takes {seconds:.2g} s", choice.options
+    if problem.searches_in_python and seconds > n_at_once * _SLOW_SEARCH and "search_seconds" not in options:
+        reason += ", as long as many sweeps"
+        options = {**options, "search_seconds": _COUNTED_AS}
+    return Choice(choice.solver, reason, options, seconds), n_terms
 
 
 def choose_by_planes(
@@ -150,16 +165,14 @@ def _are_few(problem: Problem) -> bool:
     return problem.n_examples <= _FEW_EXAMPLES and problem.n_weights <= most_weights
 
 
-def _probe(problem: Problem, ids: IntArray) -> tuple[float, float]:
+def _probe(problem: Problem, ids: IntArray, n_at_once: int) -> tuple[float, float]:
     """Return the seconds of a search and the length of the code of a plane, by the first examples at w = 0."""
     weights, n_terms, n_probed, seconds = problem.zero_weights(), 0, 0, 0.0
-    # One by one at first: where they take long they tell enough, but the very first may have to load and compile things.
-    for some in (ids[:1], ids[1:2], ids[2:]):
-        if len(some) == 0 or (n_probed > 1 and seconds > _LONG_PROBE):
+    # Few at first: where they take long they tell enough, but the very first may have to load and compile things.
+    for some in (ids[:n_at_once], ids[n_at_once : 2 * n_at_once], ids[2 * n_at_once :]):
+        if len(some) < n_at_once or (n_probed > n_at_once and seconds > _LONG_PROBE):
             break
-        start = time.perf_counter()
-        found = problem.separate(some, weights, precise=True)
-        seconds = (time.perf_counter() - start) / len(some)
+        found, seconds = problem.timed_search(some, weights)
         n_probed += len(some)
         n_terms += sum(len(found.code(k)) for k in range(len(found)))
     return seconds, n_terms / n_probed

@@ -54,7 +54,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin import _core
-from maxmargin._parameters import is_integer
+from maxmargin._parameters import is_integer, is_number
 from maxmargin.solvers._dear_blocks import DearBlocks
 from maxmargin.solvers._plane_blocks import PlaneBlocks
 from maxmargin.solvers._row_blocks import RowBlocks
@@ -91,6 +91,13 @@ class BlockDual(Solver):
             *IS_BOOLEAN,
             "whether some passes ask the oracle only for examples that are not clearly satisfied; for searches that take long, "
             "not for single rows, whose search is their visit",
+        ),
+        "search_seconds": Option(
+            None,
+            lambda v: v is None or (is_number(v) and 0 < v <= 1e6),
+            "a number in (0, 1e6] or None",
+            "what the search of an example takes, about: the longer, the more sweeps come between searches. None: what is "
+            "counted of searches in C++, 5e-5 for those in Python. Single rows have none",
         ),
         "sweeps": Option(
             None,
