@@ -16,7 +16,7 @@ _CANDIDATES = ("block-dual", "one-slack", "n-slack")
 _PROBED, _LONG_PROBE = 8, 0.05
 # A search in Python that takes longer than the first (with several processes, so many times that) is slow, and counts as taking
 # the second. What other searches take can be counted, and shades of slow ones are not told apart: two runs are to do the same.
-_SLOW_SEARCH, _COUNTED_AS = 2e-3, 1e-2
+_SLOW_SEARCH, _COUNTED_AS = 5e-3, 1e-2
 # Planes kept for all examples may take so much memory; beyond, cuts, which are sums of planes, are kept instead.
 _MOST_BYTES = 4e9
 _BYTES_PER_TERM = 48
