@@ -14,8 +14,8 @@ _CANDIDATES = ("block-dual", "one-slack", "n-slack")
 # The oracle is asked for so many examples (each process of several) to learn what it costs and how long its planes are, or for
 # fewer if that takes long.
 _PROBED, _LONG_PROBE = 8, 0.05
-# A search in Python that takes longer than the first (with several processes, so many times that) is slow, and counts as taking
-# the second. What other searches take can be counted, and shades of slow ones are not told apart: two runs are to do the same.
+# A search in Python that takes longer than the first is slow, and counts as taking the second, however many processes share
+# them. What other searches take can be counted, and shades of slow ones are not told apart: two runs are to do the same.
 _SLOW_SEARCH, _COUNTED_AS = 5e-3, 1e-2
 # Planes kept for all examples may take so much memory; beyond, cuts, which are sums of planes, are kept instead.
 _MOST_BYTES = 4e9
@@ -136,7 +136,7 @@ def choose_by_searches(choice: Choice, problem: Problem, seconds_left: float | N
     except KeyboardInterrupt:
         return replace(choice, is_interrupted=True), 0.0
     reason, options = f"{choice.reason}; searching an example takes {seconds:.2g} s", choice.options
-    if problem.searches_in_python and seconds > n_at_once * _SLOW_SEARCH and "search_seconds" not in options:
+    if problem.searches_in_python and seconds > _SLOW_SEARCH and "search_seconds" not in options:
         reason += ", as long as many sweeps"
         options = {**options, "search_seconds": _COUNTED_AS}
     return Choice(choice.solver, reason, options, seconds), n_terms
