@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import small_model
 
 import maxmargin as mm
 
@@ -20,6 +21,11 @@ def sequences(rng, n):
 def graphs(rng, n):
     edges = [[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]]
     return [mm.Graph(rng.normal(size=(4, 2)), edges) for _ in range(n)], [rng.integers(3, size=4) for _ in range(n)]
+
+
+def classes_in_python(rng, n):
+    X, Y = small_model.data(n)
+    return list(X), list(Y)
 
 
 def trained(make, C, solver, loss, n_idle):
@@ -47,6 +53,26 @@ def test_they_take_no_searches(make, solver, loss):
     # Orders are drawn for all examples, so that those of the others change a little.
     assert idle.oracle_calls < 2 * without.oracle_calls
     assert idle.exact == without.exact
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("make", [classes_in_python, sequences, graphs])
+def test_nearly_all_may_have_it(make, rescaling, loss):
+    model = {sequences: mm.models.Chain(3), graphs: mm.models.Pairwise(3)}.get(make, small_model.Classes())
+    X, Y = make(np.random.default_rng(0), 200)
+    weights = np.zeros(200)
+    weights[::40] = 1.0
+    few = [X[i] for i in range(0, 200, 40)], [Y[i] for i in range(0, 200, 40)]
+    run = {"loss": loss, "rescaling": rescaling, "solver": "block-dual", "max_iter": 300}
+    alone = mm.train(model, *few, 0.5, **run).certificate
+    among = mm.train(model, X, Y, 0.5, sample_weight=weights, **run).certificate
+    assert among.converged
+    assert among.dual <= alone.primal
+    assert alone.dual <= among.primal
+    assert among.oracle_calls < 3 * alone.oracle_calls + 50
+    path = mm.path(model, X, Y, [0.05, 0.5], sample_weight=weights, **run)
+    assert all(solution.certificate.converged for solution in path)
 
 
 @pytest.mark.parametrize(

@@ -218,9 +218,11 @@ def solutions_at(
             needs_planes=keep_planes or planes is not None or len(Cs) > 1,
         )
         found_planes = None if planes is None else planes.origin.get("solver")
-        chosen, choice = settle(found_planes=found_planes)
+        chosen, choice = settle(found_planes=found_planes, probes=False)
         content, origin = Origins(model, X, Y, problem, rescaling, chosen).match(planes, keeps=keep_planes)
-        if content is None and found_planes is not None:
+        if content is not None:
+            chosen, choice = settle(found_planes=found_planes)
+        elif found_planes is not None and not chosen.is_interrupted:
             # What another problem left behind decides nothing.
             chosen, choice = settle()
             content, origin = Origins(model, X, Y, problem, rescaling, chosen).match(planes, keeps=keep_planes)

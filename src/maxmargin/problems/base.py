@@ -147,7 +147,7 @@ class Problem(ABC):
         """What decoding a row takes, in rows of features that could be read meanwhile; where there are rows."""
         return 0.0
 
-    # A search written in Python takes some hundred microseconds at least.
+    # A search written in Python takes some tens of microseconds at least, and more if it is any work.
     _ROWS_PER_SEARCH = 500.0
 
     def bounded_primal(self, primal: float, weights: DenseWeights, C: float, *, squared: bool) -> float:

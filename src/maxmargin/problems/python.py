@@ -61,7 +61,7 @@ class PythonProblem(Problem):
         super().__init__(sample_weight, nonnegative, n_jobs)
         self.space = _core.VectorSpace(len(Y), model.n_features, rescaling)
         self._searcher = _Searcher(model, X, Y, rescaling)
-        self._seconds: list[float] = []  # of one of the last searches, in the pieces that processes had
+        self._seconds: list[float] = []  # of the last searches
         self._workers: WorkerPool[_Found] | None = None
         if n_jobs > 1:
             from maxmargin.problems.workers import WorkerPool  # brings joblib, which nobody else needs
@@ -86,13 +86,13 @@ class PythonProblem(Problem):
     def timed_search(self, ids: IntArray, weights: DenseWeights) -> tuple[_core.PlaneBatch, float]:
         """Return the planes, and what a search took in the process that made it: not to start it, nor to send things."""
         found = self.separate(ids, weights, precise=True)
-        return found, float(np.median(self._seconds))
+        return found, float(np.median(self._seconds))  # what else the machine may be busy with does not count
 
     def _planes(self, answers: Iterable[_Found]) -> _core.PlaneBatch:
         batch = _core.PlaneBatch()
         self._seconds = []
         for found in answers:
-            self._seconds.append(found.seconds)
+            self._seconds += found.seconds
             ends = np.cumsum(found.sizes)
             for example, loss, start, end in zip(found.examples, found.losses, ends - found.sizes, ends, strict=True):
                 batch.add_vector(int(example), float(loss), found.indices[start:end], found.values[start:end])
@@ -123,7 +123,7 @@ def _read_only(w: FloatArray) -> FloatArray:
 
 @dataclass
 class _Found:
-    """Planes of a piece of the examples, laid end to end, those whose answer was proved wrong, and the mean time of a search."""
+    """Planes of a piece of the examples, laid end to end, those whose answer was proved wrong, and how long searches took."""
 
     examples: IntArray
     losses: FloatArray
@@ -131,7 +131,7 @@ class _Found:
     indices: NDArray[np.int32]
     values: FloatArray
     inexact: list[int]
-    seconds: float
+    seconds: list[float]
 
 
 class _Searcher:
@@ -160,19 +160,21 @@ class _Searcher:
         return self.__dict__ | {"_gold": {}}
 
     def __call__(self, ids: IntArray, w: FloatArray) -> _Found:
-        start = time.perf_counter()
         examples: list[int] = []
         losses: list[float] = []
         vectors: list[SparseVector] = []
         inexact: list[int] = []
+        seconds: list[float] = []
         for i in ids.tolist():
             _core.poll()
+            start = time.perf_counter()
             try:
                 planes, is_exact = self._found(i, w)
             except Exception as error:
                 what = "its best output" if self._is_plain else "its most violated output"
                 error.add_note(f"while searching example {i} for {what}")
                 raise
+            seconds.append(time.perf_counter() - start)
             if not is_exact:
                 inexact.append(i)
             for loss, vector in planes:
@@ -186,7 +188,7 @@ class _Searcher:
             np.concatenate([np.zeros(0, np.int32), *(vector.indices for vector in vectors)]),
             np.concatenate([np.zeros(0), *(vector.values for vector in vectors)]),
             inexact,
-            (time.perf_counter() - start) / max(len(ids), 1),
+            seconds,
         )
 
     def _found(self, i: int, w: FloatArray) -> tuple[list[tuple[float, SparseVector]], bool]:

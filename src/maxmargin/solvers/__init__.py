@@ -118,18 +118,19 @@ def settle_solver(
     seconds_left: float | None = None,
     needs_planes: bool = False,
     found_planes: str | None = None,
+    probes: bool = True,
 ) -> tuple[Solver, Record]:
     """Return the solver for this problem and what the history says of the choice: nothing where it was the caller's.
 
     ``needs_planes`` says that another run is to go on from this one's planes; ``found_planes`` is the solver of those that this
-    one goes on from.
+    one goes on from. With them, ``probes`` says whether to measure searches.
     """
     if name != "auto":
         return solver, {}
     choice = None if found_planes is None else choose_by_planes(found_planes, SOLVERS, loss, options, abilities)
-    if choice is not None:
+    if choice is not None and probes:
         choice, _ = choose_by_searches(choice, problem, seconds_left)
-    else:
+    if choice is None:
         by_options = choose_by_options(SOLVERS, loss, options, abilities)
         can_sample = not options and not needs_planes and rescaling in SOLVERS["sampled-cuts"].rescalings
         choice = choose_by_problem(

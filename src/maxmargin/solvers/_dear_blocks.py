@@ -23,7 +23,7 @@ from maxmargin.solvers._plane_blocks import Hindsight, PlaneBlocks
 from maxmargin.solvers.base import Iterate, Task
 
 # A pass has so many parts, and more where a search takes longer than so many rows could be read in; or fewer, for each has so
-# many examples at least, which processes may share.
+# many examples at least, or so many for each process where a search takes that long.
 _PARTS, _MORE_PARTS, _SLOW_SEARCH, _LEAST_PART = 16, 64, 2e4, 4
 # All planes are moved together where a pass takes so many times as long as that and the searches of a pass; fewer times where the
 # estimates of the gap have fallen by less than this a pass, in logarithms, over the last eight.
@@ -92,15 +92,16 @@ class DearBlocks(PlaneBlocks):
         return details
 
     def _parts(self, ids: IntArray) -> list[IntArray]:
-        is_slow = self._pass_work > _SLOW_SEARCH * self._problem.n_examples
-        n_parts = max(1, min(_MORE_PARTS if is_slow else _PARTS, len(ids) // _LEAST_PART))
+        is_slow = self._search_cost > _SLOW_SEARCH
+        least = _LEAST_PART * self._problem.n_jobs if is_slow else _LEAST_PART
+        n_parts = max(1, min(_MORE_PARTS if is_slow else _PARTS, len(ids) // least))
         return [np.sort(part) for part in np.array_split(self.task.rng.permutation(ids), n_parts)]
 
     def _join_forces(self, work: float) -> None:
         """Move all planes together, from now on, where passes in parts take far longer than that would, or change little."""
         if not JointAscent.can_help(self._problem, self.sets.n_planes):
             return
-        instead = self._pass_work + self._joint_work(self._last_sweep_work)
+        instead = self._search_cost * len(self._ids) + self._joint_work(self._last_sweep_work)
         if work > (_LONG_FOR_LITTLE if self._is_slow else _LONG_SWEEPS) * instead:
             self._crawls = True
             with self.watch("ascent"):

@@ -109,9 +109,11 @@ class PlaneBlocks(Blocks):
         self._search_work = task.problem.decoding_work if self._by_components else 0.0
         self._max_planes: int = option["max_planes"]
         self._sweeps: int | None = option["sweeps"]
-        self._pass_work = self._problem.search_work  # of searching all examples, in rows that could be read meanwhile
+        self._search_cost = self._problem.search_work / max(
+            self._problem.n_examples, 1
+        )  # of one, in rows read meanwhile
         if option["search_seconds"] is not None:
-            self._pass_work = option["search_seconds"] * _ROWS_PER_SECOND * self._problem.n_examples
+            self._search_cost = option["search_seconds"] * _ROWS_PER_SECOND
         self._tolerance = 0.0
         self._found: _core.PlaneBatch = _core.PlaneBatch()
         self._asked = self._ids  # the examples that the oracle was asked for last
@@ -212,7 +214,7 @@ class PlaneBlocks(Blocks):
         """Return whether sweeps were slow, as :meth:`_sweep_while_it_pays` does."""
         if 0.0 < self._swept_gap < np.inf:  # what the pass before this one saw is long closed
             self._set_tolerance(self._swept_gap)
-        batch_size = max(1, min(_FIRST_BATCH, self._problem.n_examples // _FIRST_BATCH))
+        batch_size = max(1, min(_FIRST_BATCH, len(self._ids) // _FIRST_BATCH))
         self._visit(self._problem.oracle(self.weights, precise=False), batch_size, precise=False)
         self._problem.count_calls(len(self._ids))
         return self._sweep_while_it_pays(mean, precise=False)
@@ -418,7 +420,7 @@ class PlaneBlocks(Blocks):
 
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
         self._gain = 0.0
-        self._work = self._pass_work * len(self._asked) / max(len(self._ids), 1)
+        self._work = self._search_cost * len(self._asked)
         # Where visits search, planes without mass leave before the sweeps, which would only value them: they are found again.
         rule = self._rule(searches=True, drops=self._by_components)
         with self.watch("visits"):
@@ -435,7 +437,7 @@ class PlaneBlocks(Blocks):
         """Ask for a share of the mean gap of a block, per unit of its budget."""
         n_blocks = max(self.sets.n_blocks, 1)
         share = _COARSE_SHARE if self.is_coarse else self._manner[0]
-        self._tolerance = share * gap / self.total_budget * self._problem.n_examples / n_blocks
+        self._tolerance = share * gap / self.total_budget * len(self._ids) / n_blocks
 
     @property
     def _manner(self) -> tuple[float, float]:

@@ -14,9 +14,10 @@ _CANDIDATES = ("block-dual", "one-slack", "n-slack")
 # The oracle is asked for so many examples (each process of several) to learn what it costs and how long its planes are, or for
 # fewer if that takes long.
 _PROBED, _LONG_PROBE = 8, 0.05
-# A search in Python that takes longer than the first is slow, and counts as taking the second, however many processes share
-# them. What other searches take can be counted, and shades of slow ones are not told apart: two runs are to do the same.
-_SLOW_SEARCH, _COUNTED_AS = 5e-3, 1e-2
+# A search in Python that takes longer than this is slow, and counts as taking just that (a share of it with several processes,
+# which do not share sweeps). What other searches take can be counted, and shades of slow ones are not told apart: two runs are to
+# do the same.
+_SLOW_SEARCH = 1e-2
 # Planes kept for all examples may take so much memory; beyond, cuts, which are sums of planes, are kept instead.
 _MOST_BYTES = 4e9
 _BYTES_PER_TERM = 48
@@ -123,10 +124,9 @@ def choose_by_problem(
 
 def choose_by_searches(choice: Choice, problem: Problem, seconds_left: float | None) -> tuple[Choice, float]:
     """Return the choice with what searches of the first examples tell block-dual, and the length of a plane's code, or 0."""
-    # Processes that search get examples together, because this one would take care of a single one itself.
     n_at_once = problem.n_jobs if problem.searches_in_python else 1
     ids = problem.searched_ids[: _PROBED * n_at_once]
-    if choice.solver != "block-dual" or not problem.has_vectors or len(ids) < n_at_once:
+    if choice.solver != "block-dual" or not problem.has_vectors or len(ids) == 0:
         return choice, 0.0
     try:
         with _core.Deadline(seconds_left):
@@ -136,9 +136,9 @@ def choose_by_searches(choice: Choice, problem: Problem, seconds_left: float | N
     except KeyboardInterrupt:
         return replace(choice, is_interrupted=True), 0.0
     reason, options = f"{choice.reason}; searching an example takes {seconds:.2g} s", choice.options
-    if problem.searches_in_python and seconds > _SLOW_SEARCH and "search_seconds" not in options:
+    if problem.searches_in_python and seconds > n_at_once * _SLOW_SEARCH and "search_seconds" not in options:
         reason += ", as long as many sweeps"
-        options = {**options, "search_seconds": _COUNTED_AS}
+        options = {**options, "search_seconds": _SLOW_SEARCH}
     return Choice(choice.solver, reason, options, seconds), n_terms
 
 
@@ -170,7 +170,9 @@ def _probe(problem: Problem, ids: IntArray, n_at_once: int) -> tuple[float, floa
     weights, n_terms, n_probed, seconds = problem.zero_weights(), 0, 0, 0.0
     # Few at first: where they take long they tell enough, but the very first may have to load and compile things.
     for some in (ids[:n_at_once], ids[n_at_once : 2 * n_at_once], ids[2 * n_at_once :]):
-        if len(some) < n_at_once or (n_probed > n_at_once and seconds > _LONG_PROBE):
+        # Processes get several together, because this one would take care of a single one itself.
+        is_left_over = len(some) == 1 < min(n_at_once, len(ids))
+        if len(some) == 0 or is_left_over or (n_probed > n_at_once and seconds > _LONG_PROBE):
             break
         found, seconds = problem.timed_search(some, weights)
         n_probed += len(some)
