@@ -370,3 +370,14 @@ def test_the_squared_hinge_begins_further_on_where_systems_are_solved_directly(m
     given.loss = "squared_hinge"
     joint = JointAscent(given, step, np.zeros(n_weights), 0.0)
     assert joint.sigma == pytest.approx(factor * step.scale())
+
+
+def test_few_weights_are_solved_closely_between_passes():
+    """Planes that are moved to half of the gap only, time after time, took four times the passes here, and did not get there."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(length, 30)) for length in rng.integers(4, 9, size=30)]
+    Y = [rng.integers(4, size=len(x)) for x in X]
+    solution = mm.train(
+        mm.models.Chain(4), X, Y, loss="squared_hinge", rescaling="slack", solver="block-dual", max_iter=60
+    )
+    assert solution.certificate.converged

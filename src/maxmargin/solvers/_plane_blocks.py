@@ -58,9 +58,9 @@ _USUAL_GROWTH = 1.5
 # The pace at which the least gap falls is taken over so many iterations, because gaps rise and fall, by half, from one to the
 # next; or over fewer, but no less than so many, that took as long as to move all planes together.
 _WATCHED, _LEAST_WATCHED = 8, 4
-# That ends when this share of the gap is left open. Where it does not get there, and leaves the gap as it was but for this share,
-# sweeps go on.
-_JOINT_SHARE, _NO_GAIN = 0.6, 0.01
+# That ends when this share of the gap is left open; with no more than so many weights, whose steps take little, the second share.
+# Where it does not get there, and leaves the gap as it was but for the last share, sweeps go on.
+_JOINT_SHARE, _FEW_WEIGHTS, _CLOSER_SHARE, _NO_GAIN = 0.6, 256, 0.1, 0.01
 # A sweep reads about so many rows, or short planes, in a second.
 _ROWS_PER_SECOND = 1e7
 # A product with the curvature of all planes takes this share of what their visits do: few planes are free, and nothing is solved.
@@ -413,7 +413,8 @@ class PlaneBlocks(Blocks):
 
     def _ascend_together(self) -> None:
         """Move all planes together, and show the point that is best for them."""
-        wanted = _JOINT_SHARE * self._gaps[-1]
+        share = _CLOSER_SHARE if self._problem.n_weights <= _FEW_WEIGHTS else _JOINT_SHARE
+        wanted = share * self._gaps[-1]
         joint = self.ascend_together(wanted)
         self._fell_short = joint.gap > wanted
         self._show_values(joint.w)
