@@ -3,6 +3,7 @@
 import itertools
 import time
 
+import few_sequences
 import numpy as np
 import pytest
 import reference
@@ -269,3 +270,12 @@ def test_one_long_search_makes_no_slow_model():
 
     X, Y = small_model.data(30)
     assert mm.train(Interrupted(), X, Y, tol=0.1).history[0]["solver_options"] == {}
+
+
+@pytest.mark.parametrize(("n", "C", "seed"), [(4, 5356.508360951933, 820099), (3, 4353.7268856776545, 669245)])
+def test_passes_that_find_no_plane_lead_to_closer_solves_not_to_more_searches(n, C, seed):
+    X, Y = few_sequences.few_sequences(n, 3, seed)
+    model = few_sequences.Sequences()
+    solution = mm.train(model, X, Y, C, tol=1e-2, random_state=seed, solver="block-dual", max_iter=300)
+    assert solution.certificate.converged
+    assert solution.certificate.oracle_calls < 50 * n

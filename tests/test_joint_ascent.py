@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import reference
 from block_rules import exact
+from few_sequences import few_sequences
 from sklearn.datasets import make_classification
 from test_working_sets import N_EXAMPLES, N_WEIGHTS, NOTHING, crawling_sets, dual, plane
 
@@ -381,3 +382,15 @@ def test_few_weights_are_solved_closely_between_passes():
         mm.models.Chain(4), X, Y, loss="squared_hinge", rescaling="slack", solver="block-dual", max_iter=60
     )
     assert solution.certificate.converged
+
+
+@pytest.mark.parametrize(
+    ("n", "n_features", "seed", "C", "rescaling", "random_state"),
+    [(3, 3, 3, 1000.0, "margin", 3), (12, 20, 585000, 806.2, "slack", 585000)],
+)
+def test_planes_that_are_violated_at_the_best_point_alone_do_not_stall(n, n_features, seed, C, rescaling, random_state):
+    """A pass at the point that was best for the known planes found others that were none at w(α), again and again."""
+    X, Y = few_sequences(n, n_features, seed)
+    settings = {"loss": "squared_hinge", "rescaling": rescaling, "tol": 1e-2, "solver": "block-dual"}
+    svm = mm.ChainSVM(C, random_state=random_state, max_iter=300, **settings).fit(X, Y)
+    assert svm.certificate_.converged

@@ -42,7 +42,7 @@ def check_training(*, C: Any, tol: Any, max_iter: Any, max_time: Any, verbose: A
     # Whether C may be infinite is for the solver to say.
     if not (is_number(C) or (isinstance(C, (float, np.floating)) and np.isposinf(C))) or C <= 0:
         raise ValueError(f"C must be a positive number, found {C!r}.")
-    if np.isfinite(C) and not 1e-300 <= C <= 1e300:
+    if np.isfinite(C) and not 1e-300 <= float(C) <= 1e300:
         raise ValueError(f"C must lie between 1e-300 and 1e300, found {C!r}: beyond, its products are no numbers.")
     if not is_number(tol) or tol < 0:
         raise ValueError(f"tol must be a number ≥ 0, found {tol!r}.")

@@ -66,6 +66,7 @@ class Blocks:
         self._has_moved = False
         self._sigma, self._n_joint_steps = 0.0, 0  # of steps of all planes together
         self._ids: IntArray = np.flatnonzero(self.sample_weight > 0.0)
+        self._last_found: FloatArray = np.zeros(problem.n_examples)  # H_i when example i was searched last
 
     def visit(self, rule: _core.Rule, *, batch_size: int, precise: bool) -> _core.Sweep:
         """Ask the oracle for every example, in random order, and move the example's block by the rule."""
@@ -118,7 +119,8 @@ class Blocks:
         found: FloatArray = np.maximum(values[ids], 0.0)
         if not problem.can_be_inexact:
             return found
-        for example in self.sets.exceeding(ids, found + noise_of(found), w.exact):
+        self._last_found[ids] = found
+        for example in self.sets.exceeding(ids, found + noise_of(self._last_found), w.exact):
             problem.report_inexact(int(example))
         return np.maximum(found, self.sets.slacks(ids, w.exact))
 

@@ -65,6 +65,7 @@ class DearBlocks(PlaneBlocks):
         ids = self._unsatisfied() if skips_satisfied else self._ids
         slacks = np.zeros(self._problem.n_examples)
         met = work = 0.0
+        n_before = self._n_added
         self._shown = self.weights
         for part in self._parts(ids):
             self._search(part, precise=True)
@@ -83,7 +84,7 @@ class DearBlocks(PlaneBlocks):
         self._after_parts.met = met
         self._expect_gap(self._swept_share)
         self._gaps.append(met)
-        self._join_forces(work)
+        self._join_forces(work, self._n_added - n_before)
         return Iterate(self.weights, dual=self._last_dual, details={"gap_estimate": met, **self._details()})
 
     def _details(self) -> dict[str, Any]:
@@ -97,12 +98,13 @@ class DearBlocks(PlaneBlocks):
         n_parts = max(1, min(_MORE_PARTS if is_slow else _PARTS, len(ids) // least))
         return [np.sort(part) for part in np.array_split(self.task.rng.permutation(ids), n_parts)]
 
-    def _join_forces(self, work: float) -> None:
-        """Move all planes together, from now on, where passes in parts take far longer than that would, or change little."""
+    def _join_forces(self, work: float, n_added: int) -> None:
+        """Move all planes together, from now on, where passes in parts take far longer, change little, or find no plane."""
         if not JointAscent.can_help(self._problem, self.sets.n_planes):
             return
         instead = self._search_cost * len(self._ids) + self._joint_work(self._last_sweep_work)
-        if work > (_LONG_FOR_LITTLE if self._is_slow else _LONG_SWEEPS) * instead:
+        finds_nothing = n_added == 0 and self._after_parts.ratio * self._swept_share > self.task.tol
+        if finds_nothing or work > (_LONG_FOR_LITTLE if self._is_slow else _LONG_SWEEPS) * instead:
             self._crawls = True
             with self.watch("ascent"):
                 self._ascend_together()

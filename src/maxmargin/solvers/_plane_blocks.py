@@ -335,6 +335,7 @@ class PlaneBlocks(Blocks):
 
     def advance(self, *, precise: bool) -> None:
         """Visit the examples of the last pass with the planes that it found, then do what needs no search."""
+        n_before = self._n_added
         self._visit_found(precise=precise)
         if not self._crawls:
             self.sweep_moving(precise=precise)
@@ -343,6 +344,9 @@ class PlaneBlocks(Blocks):
         if self._crawls:
             with self.watch("ascent"):
                 self._ascend_together()
+            if self._n_added == n_before:
+                # What is violated at the point that is best for the known planes is not where their α are: it is searched there.
+                self._show(None)
 
     def _visit_found(self, *, precise: bool) -> None:
         self._visit(_core.FoundPlanes(self._problem.space, self._found), self._problem.n_examples, precise=precise)
