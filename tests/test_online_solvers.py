@@ -81,6 +81,15 @@ def test_an_epoch_without_a_mistake_ends_training(solver):
     assert solution.certificate.message == f"epoch {len(updates)} found nothing to learn"
 
 
+def test_sgd_goes_on_where_nothing_is_violated_because_w_may_still_be_too_long():
+    X, y = 3.0 * np.eye(3), [0, 1, 2]
+    solution = mm.train(mm.models.Multiclass(3), X, y, solver="sgd")
+    assert len(solution.history) == 25
+    assert solution.history[-1]["updates"] < 3
+    early = mm.train(mm.models.Multiclass(3), X, y, solver="sgd", solver_options={"epochs": 2})
+    assert solution.certificate.primal < early.certificate.primal
+
+
 @pytest.mark.parametrize("solver", ONLINE)
 def test_min_progress_ends_training_where_an_epoch_gained_too_little(solver):
     X, Y = tagging_problem()

@@ -65,15 +65,6 @@ class OnlineState:
     eta0: float | None = None
 
 
-def _ending(epoch: int, epochs: int, updates: int, *, is_stuck: bool) -> str:
-    """Return what ends training after an epoch; nothing where it goes on."""
-    if updates == 0:
-        return f"epoch {epoch} found nothing to learn"
-    if is_stuck:
-        return f"epoch {epoch} made less progress than min_progress asks for"
-    return ("the epoch was made" if epochs == 1 else f"all {epochs} epochs were made") if epoch == epochs else ""
-
-
 class OnlineSolver(Solver):
     """A solver whose iterations are passes over single examples."""
 
@@ -81,6 +72,7 @@ class OnlineSolver(Solver):
     rescalings = frozenset({"margin"})
     has_dual = False
     averages: ClassVar[bool] = True
+    shrinks: ClassVar[bool] = False  # at visits that find nothing to learn, too
 
     _state: OnlineState | None = None
     _problem: Problem | None = None
@@ -96,10 +88,19 @@ class OnlineSolver(Solver):
             is_stuck = share is not None and loss >= (1.0 - share) * before
             step = Iterate(details={"updates": updates, "loss": loss / len(ids)})
             if not task.is_over:
-                step.rule = _ending(epoch, self.option["epochs"], updates, is_stuck=is_stuck)
+                step.rule = self._ending(epoch, updates, is_stuck=is_stuck)
                 step.is_last = step.rule != ""
             yield step
             before = loss
+
+    def _ending(self, epoch: int, updates: int, *, is_stuck: bool) -> str:
+        """Return what ends training after an epoch; nothing where it goes on."""
+        epochs = self.option["epochs"]
+        if updates == 0 and not self.shrinks:
+            return f"epoch {epoch} found nothing to learn"
+        if is_stuck:
+            return f"epoch {epoch} made less progress than min_progress asks for"
+        return ("the epoch was made" if epochs == 1 else f"all {epochs} epochs were made") if epoch == epochs else ""
 
     def learn(self, task: Task, state: OnlineState | None) -> OnlineState:
         """Visit the examples once, in their order, going on from ``state``, and return what the next call goes on from."""

@@ -37,6 +37,7 @@ class SGD(OnlineSolver):
     losses = frozenset({"hinge"})
     needs = frozenset({"max_oracle", "vectors"})
     averages = False
+    shrinks = True
     options: ClassVar = {
         "eta0": Option(
             None,
