@@ -294,3 +294,23 @@ def test_scores_that_do_not_belong_to_the_dual_variables_are_not_trusted(ending,
         second = mm.train(model, X, y, 1.0, planes=first.planes, max_time=1000.0, **options)
     assert second.certificate.dual <= first.certificate.primal
     assert (second.certificate.primal, second.certificate.dual) == (400.0, 0.0)
+
+
+@pytest.mark.parametrize("how", ["time", "interrupt"])
+def test_nothing_worse_than_no_weights_is_returned(how):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 50)), rng.integers(5, size=20_000)
+    n_seen = []
+
+    def callback(record):
+        n_seen.append(record["primal"])
+        if how == "interrupt":
+            raise KeyboardInterrupt
+        time.sleep(0.5)
+
+    with pytest.warns(ConvergenceWarning):
+        solution = mm.train(mm.models.Multiclass(5), X, y, 10.0, solver="block-dual", max_time=0.4, callback=callback)
+    assert n_seen[0] > 1.01 * 200_000
+    assert solution.certificate.primal == pytest.approx(200_000)
+    assert not solution.w.any()
+    assert solution.certificate.exact

@@ -85,11 +85,12 @@ class Best:
     def shorten(self, last: DenseWeights | None, task: Task, most_tries: int) -> None:
         """Where w = 0 is no worse than what was found, take a multiple of the last point that is better than both, else w = 0.
 
-        Few cuts or planes leave w far too long. A multiple of it predicts what it does, and w = 0 predicts nothing.
+        Few cuts or planes leave w far too long. A multiple of it predicts what it does, and w = 0 predicts nothing. Where time is
+        over, or no tries are left, w = 0 is all that is compared.
         """
         problem, squared = task.problem, task.loss == "squared_hinge"
         longest = self.weights if last is None or last.norm2() == 0.0 else last
-        if self.is_taken or not self.gap > _FAR_OFF * self.primal or longest.norm2() == 0.0 or task.is_over:
+        if self.is_taken or not self.gap > _FAR_OFF * self.primal or longest.norm2() == 0.0:
             return
         point = problem.zero_weights()
         least = min(self.primal, problem.primal(point, task.C, squared=squared))
@@ -97,7 +98,7 @@ class Best:
             self.weights, self.primal, self.is_precise = problem.zero_weights(), least, True
             self.is_open = problem.left_open
             point.assign(longest)
-            for _ in range(min(_MOST_SHORTENED, most_tries)):
+            for _ in range(0 if task.is_over else min(_MOST_SHORTENED, most_tries)):
                 point.scale(_SHORTER)
                 primal = problem.primal(point, task.C, squared=squared)
                 if primal < self.primal:

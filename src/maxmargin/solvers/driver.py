@@ -15,6 +15,7 @@ from maxmargin import _core
 from maxmargin._result import Certificate, Solution
 from maxmargin._warnings import warn_caller
 from maxmargin.problems.base import Problem
+from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._best import ROUNDED_OFF, Best, counts
 from maxmargin.solvers.base import RULE_MET, Iterate, Record, Solver, Task
 
@@ -98,7 +99,7 @@ class _Run:
             if self._rule_met is None and self.history and self.solver.has_dual:
                 # Training was cut short: its last point is better than those before it, more often than not.
                 self.best.look_at(iterate, self.task)
-                self.best.shorten(iterate.weights, self.task, len(self.history))
+                self._shorten(iterate.weights, len(self.history))
             self.best.settle(self.solver.primal_estimate(self.task), self.task)
             self._close()
             if self._is_refuted():
@@ -113,6 +114,13 @@ class _Run:
             # What time or iterations ended was there already, which only the last evaluation showed.
             self._rule_met = RULE_MET
         return ending if self._rule_met is None else self._rule_met
+
+    def _shorten(self, last: DenseWeights | None, most_tries: int) -> None:
+        """Return nothing worse than w = 0, for which one pass is made even if time is over, unless it may take long."""
+        if self.task.is_over and self.task.problem.searches_in_python:
+            return
+        with contextlib.suppress(_core.OutOfTime):
+            self.best.shorten(last, self.task, most_tries)
 
     def _close(self) -> None:
         """Look for what is left open at the best point, if there is time for it."""
@@ -191,12 +199,17 @@ class _Run:
         """
         best, problem = self.best, self.task.problem
         best.take(self.solver.result())
-        if best.is_taken or not best.has_primal or np.isfinite(best.primal):
+        most = max(_OVERTIME * (time.perf_counter() - self._start), _LEAST_OVERTIME)
+        if best.is_taken or not best.has_primal:
             return
-        # At w = 0 of a kernel there is nothing to compute but the searches.
-        most = max(_OVERTIME * (time.perf_counter() - self._start), _LEAST_OVERTIME) if problem.has_vectors else None
+        if np.isfinite(best.primal):
+            if self.solver.has_dual and problem.has_vectors and not problem.searches_in_python:
+                with contextlib.suppress(KeyboardInterrupt, _core.OutOfTime), _core.Deadline(most):
+                    best.shorten(None, self.task, 0)
+            return
         try:
-            with _core.Deadline(most):
+            # At w = 0 of a kernel there is nothing to compute but the searches.
+            with _core.Deadline(most if problem.has_vectors else None):
                 left = self._left()
                 if left is None or left.weights is None:
                     return
