@@ -13,6 +13,7 @@ then on, after passes at one w. Passes are at one w, too, where the number of sw
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ class DearBlocks(PlaneBlocks):
         self._after_parts = Hindsight(*_AFTER_PARTS, _USUALLY)
         self._hindsights.append(self._after_parts)
         self._pass_seconds = 0.0  # of searches, in the longest pass so far
+        self._met = np.inf  # the gap, as the last pass in parts met it
 
     @property
     def go_in_parts(self) -> bool:
@@ -79,13 +81,19 @@ class DearBlocks(PlaneBlocks):
             work += self._work
             if self._time_is_short:
                 break
-        self._slacks, self._swept_gap = slacks, met
+        self._slacks, self._swept_gap, self._met = slacks, met, met
         self._last_dual = self.dual(afresh=False)
         self._after_parts.met = met
         self._expect_gap(self._swept_share)
         self._gaps.append(met)
         self._join_forces(work, self._n_added - n_before)
         return Iterate(self.weights, dual=self._last_dual, details={"gap_estimate": met, **self._details()})
+
+    def unfinished(self) -> Iterate:
+        """Return the point of the current α, and what its primal may be at most, by the last pass."""
+        left = super().unfinished()
+        assert left.dual is not None
+        return replace(left, primal=left.dual + self._met if self._met < np.inf else None, is_precise=False)
 
     def _details(self) -> dict[str, Any]:
         details = super()._details()

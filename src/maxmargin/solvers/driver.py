@@ -203,9 +203,8 @@ class _Run:
         if best.is_taken or not best.has_primal:
             return
         if np.isfinite(best.primal):
-            if self.solver.has_dual and problem.has_vectors and not problem.searches_in_python:
-                with contextlib.suppress(KeyboardInterrupt, _core.OutOfTime), _core.Deadline(most):
-                    best.shorten(None, self.task, 0)
+            with contextlib.suppress(KeyboardInterrupt, _core.OutOfTime), _core.Deadline(most):
+                self._reconsider()
             return
         try:
             # At w = 0 of a kernel there is nothing to compute but the searches.
@@ -220,6 +219,18 @@ class _Run:
                 self._take(left)
         except (KeyboardInterrupt, _core.OutOfTime):
             return
+
+    def _reconsider(self) -> None:
+        """Look for a better point than the best that was evaluated: w = 0, or, if it is that, where the solver was."""
+        best, problem = self.best, self.task.problem
+        if not (self.solver.has_dual and problem.has_vectors):
+            return
+        if not problem.searches_in_python:
+            best.shorten(None, self.task, 0)
+        elif best.weights.norm2() == 0.0:
+            left = self._left()
+            if left is not None:
+                best.update(left, problem)
 
     def _left(self) -> Iterate | None:
         """Return the point that a solver without a primal was at, and what it knows of it."""
