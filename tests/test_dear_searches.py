@@ -272,11 +272,19 @@ def test_one_long_search_makes_no_slow_model():
     assert mm.train(Interrupted(), X, Y, tol=0.1).history[0]["solver_options"] == {}
 
 
-@pytest.mark.parametrize(("n", "C", "seed"), [(4, 5356.508360951933, 820099), (3, 4353.7268856776545, 669245)])
-def test_passes_that_find_no_plane_lead_to_closer_solves_not_to_more_searches(n, C, seed):
-    X, Y = few_sequences.few_sequences(n, 3, seed)
+@pytest.mark.parametrize(
+    ("loss", "n", "n_features", "C", "seed"),
+    [
+        ("hinge", 4, 3, 5356.508360951933, 820099),
+        ("hinge", 3, 3, 4353.7268856776545, 669245),
+        ("squared_hinge", 20, 20, 4943.592124323035, 907285),
+    ],
+)
+def test_passes_that_find_no_plane_lead_to_closer_solves_not_to_more_searches(loss, n, n_features, C, seed):
+    X, Y = few_sequences.few_sequences(n, n_features, seed)
     model = few_sequences.Sequences()
-    solution = mm.train(model, X, Y, C, tol=1e-2, random_state=seed, solver="block-dual", max_iter=300)
+    settings = {"loss": loss, "tol": 1e-2, "random_state": seed, "solver": "block-dual", "max_iter": 300}
+    solution = mm.train(model, X, Y, C, **settings)
     assert solution.certificate.converged
     assert solution.certificate.oracle_calls < 50 * n
 

@@ -335,7 +335,6 @@ class PlaneBlocks(Blocks):
 
     def advance(self, *, precise: bool) -> None:
         """Visit the examples of the last pass with the planes that it found, then do what needs no search."""
-        n_before = self._n_added
         self._visit_found(precise=precise)
         if not self._crawls:
             self.sweep_moving(precise=precise)
@@ -344,9 +343,6 @@ class PlaneBlocks(Blocks):
         if self._crawls:
             with self.watch("ascent"):
                 self._ascend_together()
-            if self._n_added == n_before:
-                # What is violated at the point that is best for the known planes is not where their α are: it is searched there.
-                self._show(None)
 
     def _visit_found(self, *, precise: bool) -> None:
         self._visit(_core.FoundPlanes(self._problem.space, self._found), self._problem.n_examples, precise=precise)
@@ -417,8 +413,11 @@ class PlaneBlocks(Blocks):
 
     def _ascend_together(self) -> None:
         """Move all planes together, and show the point that is best for them."""
-        share = _CLOSER_SHARE if self._problem.n_weights <= _FEW_WEIGHTS else _JOINT_SHARE
-        wanted = share * self._gaps[-1]
+        if self._problem.n_weights <= _FEW_WEIGHTS:
+            # A share of a gap that is far larger than the dual would leave α as they are.
+            wanted = _CLOSER_SHARE * min(self._gaps[-1], self._last_dual or np.inf)
+        else:
+            wanted = _JOINT_SHARE * self._gaps[-1]
         joint = self.ascend_together(wanted)
         self._fell_short = joint.gap > wanted
         self._show_values(joint.w)
@@ -471,4 +470,7 @@ class PlaneBlocks(Blocks):
             patience=self._patience,
             relaxation=1.0 if self.squared else self._manner[1],
             drops_empty=drops,
+            # Planes that are moved together were found at the point that is best for them: they join, though none is violated at
+            # that of α, or would be found again and again.
+            insert_above=-np.inf if self._crawls else 0.0,
         )
