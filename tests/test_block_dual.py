@@ -266,7 +266,7 @@ def test_planes_are_moved_together_again_where_others_were_missing(loss, rescali
     solution = mm.train(mm.models.Chain(3), X, Y, C, solver="block-dual", loss=loss, rescaling=rescaling, max_iter=150)
     assert solution.certificate.converged
     moved = [record["joint_steps"] > 0 for record in solution.history]
-    assert sum(moved) > 5
+    assert sum(moved) > 2
 
 
 def test_planes_are_moved_together_once_sweeps_took_as_long(monkeypatch):
