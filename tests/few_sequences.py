@@ -37,17 +37,3 @@ class Sequences(mm.Model):
 
     def outputs(self, x):
         return itertools.product(range(N_LABELS), repeat=len(x))
-
-    def loss_augmented_argmax(self, x, y_true, w):
-        pairs = w[self.n_emissions :].reshape(N_LABELS, N_LABELS)
-        scores = x @ w[: self.n_emissions].reshape(N_LABELS, -1).T + 1.0
-        scores[np.arange(len(x)), list(y_true)] -= 1.0
-        best, origins = scores[0], []
-        for row in scores[1:]:
-            sums = best[:, None] + pairs
-            origins.append(sums.argmax(axis=0))
-            best = sums.max(axis=0) + row
-        labels = [int(best.argmax())]
-        for origin in reversed(origins):
-            labels.append(int(origin[labels[-1]]))
-        return tuple(labels[::-1])
