@@ -53,7 +53,11 @@ class DearBlocks(PlaneBlocks):
     @property
     def want_bounds(self) -> bool:
         """Whether bounds at the w that the last pass left may well be close enough, or time is left for nothing else."""
-        return self._after_parts.ratio * self._swept_share <= self.task.tol or self._time_is_short
+        return self._seems_close or self._time_is_short
+
+    @property
+    def _seems_close(self) -> bool:
+        return self._after_parts.ratio * self._swept_share <= self.task.tol
 
     @property
     def _time_is_short(self) -> bool:
@@ -90,7 +94,7 @@ class DearBlocks(PlaneBlocks):
         return Iterate(self.weights, dual=self._last_dual, details={"gap_estimate": met, **self._details()})
 
     def unfinished(self) -> Iterate:
-        """Return the point of the current α, and what its primal may be at most, by the last pass."""
+        """Return the point of the current α, and what its primal may be, by what the last pass met of the gap."""
         left = super().unfinished()
         assert left.dual is not None
         return replace(left, primal=left.dual + self._met if self._met < np.inf else None, is_precise=False)
@@ -111,7 +115,7 @@ class DearBlocks(PlaneBlocks):
         if not JointAscent.can_help(self._problem, self.sets.n_planes):
             return
         instead = self._search_cost * len(self._ids) + self._joint_work(self._last_sweep_work)
-        finds_nothing = n_added == 0 and self._after_parts.ratio * self._swept_share > self.task.tol
+        finds_nothing = n_added == 0 and not self._seems_close
         if finds_nothing or work > (_LONG_FOR_LITTLE if self._is_slow else _LONG_SWEEPS) * instead:
             self._crawls = True
             with self.watch("ascent"):

@@ -14,9 +14,9 @@ _CANDIDATES = ("block-dual", "one-slack", "n-slack")
 # The oracle is asked for so many examples (each process of several) to learn what it costs and how long its planes are, or for
 # fewer if that takes long.
 _PROBED, _LONG_PROBE = 8, 0.05
-# A search in Python that takes longer than this is slow, and counts as taking just that (a share of it with several processes,
-# which do not share sweeps). What other searches take can be counted, and shades of slow ones are not told apart: two runs are to
-# do the same.
+# A search in Python that takes longer than this is slow, and counts as taking just that; with several processes, which share
+# searches but not sweeps, so many times longer. What other searches take can be counted, and shades of slow ones are not told
+# apart: two runs are to do the same.
 _SLOW_SEARCH = 1e-2
 # Planes kept for all examples may take so much memory; beyond, cuts, which are sums of planes, are kept instead.
 _MOST_BYTES = 4e9

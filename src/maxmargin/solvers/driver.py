@@ -116,7 +116,7 @@ class _Run:
         return ending if self._rule_met is None else self._rule_met
 
     def _shorten(self, last: DenseWeights | None, most_tries: int) -> None:
-        """Return nothing worse than w = 0, for which one pass is made even if time is over, unless it may take long."""
+        """Take w = 0, or a multiple of the last point, where that is better; not of models in Python once time is over."""
         if self.task.is_over and self.task.problem.searches_in_python:
             return
         with contextlib.suppress(_core.OutOfTime):
