@@ -137,6 +137,34 @@ def test_what_is_broken_off_before_its_first_bounds_keeps_its_point(solver, endi
     assert ("reason" in solution.history[0]) == (solver == "auto")
 
 
+class EndingSearches(small_model.Classes):
+    """Ctrl-C strikes in one of the searches."""
+
+    n_left = 0
+
+    def outputs(self, x):
+        type(self).n_left -= 1
+        if self.n_left == 0:
+            raise KeyboardInterrupt
+        return super().outputs(x)
+
+
+@pytest.mark.parametrize("n_searches", [40, 150])  # within the first pass, and in the next one
+@pytest.mark.parametrize("solver", ["sdm", "bcfw", "sgd", "perceptron", "mira"])
+def test_a_first_pass_over_a_model_in_python_is_not_lost(solver, n_searches):
+    X, _ = small_model.data(100)
+    y = (X[:, 0] > 0.0).astype(int) + (X[:, 0] > 1.0)
+    EndingSearches.n_left, model = n_searches, EndingSearches()
+    with pytest.warns(UserWarning, match="interrupted"):
+        solution = mm.train(model, X, y, solver=solver, random_state=0)
+    assert np.mean(np.array(model.predict(X, solution.w)) == y) > 0.6
+    dual = solution.certificate.dual
+    if solver in ("sdm", "bcfw"):
+        assert 0.0 < dual <= mm.train(small_model.Classes(), X, y, tol=1e-6).certificate.primal
+    else:
+        assert dual is None
+
+
 def test_a_path_starts_afresh_after_a_run_that_was_broken_off(monkeypatch):
     resumed = []
     monkeypatch.setattr(BlockDual, "resume", lambda self, task: resumed.append(task.C) or self.iterate(task))

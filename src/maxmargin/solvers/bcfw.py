@@ -67,27 +67,32 @@ class BCFW(Solver):
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per pass."""
-        self._state = None
+        self._blocks = None
         blocks = _Blocks(task, self.option)
         if planes is not None:
             blocks.start_from(planes)
-        self._state = State(blocks.core, task.C)
+        self._blocks = blocks
         n_passes = last_primal = 0
         while True:
             blocks.visit()
             n_passes += 1
-            step = Iterate(dual=blocks.dual())
             if n_passes - last_primal >= _PRIMAL_SHARE * n_passes:
                 last_primal = n_passes
-                blocks.certify(step)
+                step = blocks.certified()
+            else:
+                step = Iterate(dual=blocks.dual())
             step.details = blocks.details()
             yield step
 
-    _state: State | None = None
+    _blocks: _Blocks | None = None
 
     def planes(self) -> State | None:
         """Return the dual point."""
-        return self._state
+        return None if self._blocks is None else self._blocks.state
+
+    def unfinished(self) -> Iterate | None:
+        """Return where the visits got to."""
+        return None if self._blocks is None else self._blocks.unfinished()
 
 
 @dataclass
@@ -120,6 +125,11 @@ class _Blocks:
             max_planes=_KEPT_PLANES if option["pairwise"] else 0,
         )
 
+    @property
+    def state(self) -> State:
+        """What a later run begins with."""
+        return State(self.core, self._task.C)
+
     def start_from(self, state: State) -> None:
         """Begin at the point of an earlier run, scaled to C; the average begins anew, new examples stand at their truth."""
         self.core.start_from(state.core, self._task.C / state.C)
@@ -144,21 +154,26 @@ class _Blocks:
         """Return the dual value of the point."""
         return self.core.loss() - 0.5 * self._w.norm2()
 
-    def certify(self, step: Iterate) -> None:
-        """Evaluate the primal at the average, or at the point itself; the dual is the better one of the two."""
+    def unfinished(self) -> Iterate:
+        """Return the average, or the point itself, and the better dual of the two."""
+        # From the blocks afresh: what many small steps left in w is not in the dual.
+        self.core.weights(self._w.exact)
+        self._w.touch()
+        dual = self.dual()
+        if self._option["averaging"]:
+            self.core.average(self._certified.exact)
+            self._certified.touch()
+            dual = max(dual, self.core.average_loss() - 0.5 * self._certified.norm2())
+        return Iterate(self._certified, dual=dual)
+
+    def certified(self) -> Iterate:
+        """Return the same with its primal."""
         with self._watch("weights"):
-            # From the blocks afresh: what many small steps left in w is not in the dual.
-            self.core.weights(self._w.exact)
-            self._w.touch()
-            step.dual = self.dual()
-            if self._option["averaging"]:
-                self.core.average(self._certified.exact)
-                self._certified.touch()
-                step.dual = max(step.dual, self.core.average_loss() - 0.5 * self._certified.norm2())
+            step = self.unfinished()
         with self._watch("oracle"):
             slacks = self._slacks(self._certified)
-        step.weights = self._certified
         step.primal = 0.5 * self._certified.norm2() + float(self._budgets @ slacks)
+        return step
 
     def _slacks(self, weights: DenseWeights) -> FloatArray:
         """Return H_i; a mean of known planes that is worth more than the oracle's proves it inexact."""

@@ -55,12 +55,18 @@ class SGD(OnlineSolver):
         "min_progress": min_progress("the mean hinge loss"),
     }
 
+    _trial: tuple[_core.OnlinePass, DenseWeights] | None = None  # the last one of a step size
+
     def result(self) -> DenseWeights | None:
-        """Return the last iterate."""
-        if self._problem is None:
+        """Return the last iterate: where the search for a step size was broken off, of its last trial."""
+        if self._problem is not None:
+            visits, weights = self._pass, self.state.weights
+        elif self._trial is not None:
+            visits, weights = self._trial
+        else:
             return None
-        self._pass.fold()
-        return self.state.weights
+        visits.fold()
+        return weights
 
     def _choose_step(self, task: Task, state: OnlineState) -> None:
         if state.eta0 is None:
@@ -87,6 +93,7 @@ class SGD(OnlineSolver):
         for eta0 in _CANDIDATES:
             weights = problem.zero_weights()
             trial = new_pass(problem, weights, 0)
+            self._trial = trial, weights
             self._descend(trial, self._make_oracle(problem, weights), task, sample, eta0, len(sample))
             problem.count_calls(len(sample))
             trial.fold()
