@@ -57,6 +57,23 @@ def test_code_of_page_runs_in_sequence(page, tmp_path, monkeypatch):
             raise
 
 
+_NAME = r"[A-Z][a-z]+(?:-[A-Z][a-z]+)?"
+_CITED = re.compile(rf"(?<!MIT )\b({_NAME})(?:, {_NAME})*(?: et al\.| and (?:de )?{_NAME})? \(?((?:19|20)\d\d)\b")
+
+
+def test_what_is_cited_by_authors_and_year_is_in_the_references():
+    before, after = SOLVERS_PAGE.read_text(encoding="utf-8").split("## References")
+    references = after.split("\n- ")
+    code = [path for kind in ("src/**/*.py", "cpp/**/*.cpp", "cpp/**/*.hpp") for path in ROOT.glob(kind)]
+    texts = [before, *(path.read_text(encoding="utf-8") for path in [*code, *PAGES] if path != SOLVERS_PAGE)]
+    cited = {match.groups() for text in texts for match in _CITED.finditer(text)}
+    assert len(cited) > 30
+    unknown = {
+        f"{author} {year}" for author, year in cited if not any(author in item and year in item for item in references)
+    }
+    assert not unknown
+
+
 def options_table() -> str:
     """Return the table of all solvers' options as Markdown."""
     lines = ["| solver | option | default | value | meaning |", "|---|---|---|---|---|"]
