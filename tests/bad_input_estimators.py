@@ -277,6 +277,14 @@ works("C-1e300", "`C=1e300`, classes that can be told apart", "the hard-margin s
         lambda: is_solved(binary(C=1e300, tol=1e-6), certificate_of(binary(C=1e6, tol=1e-6)).primal, 1e-5))
 for _name, _value in [("negative", -1.0), ("nan", np.nan), ("inf", np.inf), ("string", "x")]:
     refused(f"tol-{_name}", f"`tol={_value!r}`", V, "tol must be a number ≥ 0, found", lambda v=_value: chain(tol=v))
+refused("path-unknown-parameter", "`path(X, y, callback=print)`", T,
+        "fit of BinarySVM has no parameter 'callback'; it has X, y, sample_weight",
+        lambda: mm.BinarySVM().path(X, Y2, callback=print))
+refused("callback-array", "an array from the callback of `mm.train`", T,
+        "callback must return whether to end training, found ndarray",
+        lambda: mm.train(mm.models.Binary(), X, np.where(Y2[0] == Y2, 1, -1), callback=lambda record: np.ones(2)))
+refused("labels-bytes", "bytes as labels", T, "y holds labels that cannot be used",
+        lambda: binary(y=[b"a", b"b"] * (len(X) // 2)))
 refused("max-iter-zero", "`max_iter=0`", V, "max_iter must be an integer ≥ 1 or None, found 0",
         lambda: binary(max_iter=0))
 refused("max-iter-float", "`max_iter=1e4`", V, "max_iter must be an integer ≥ 1", lambda: binary(max_iter=1e4))

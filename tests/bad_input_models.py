@@ -149,6 +149,30 @@ refused("model-loss-none", "`loss` without a `return`", T, "must be a number, fo
         lambda: structural(levels(loss=lambda self, a, b: None)), core=True)
 refused("model-loss-array", "an array from `loss`", T, "must be a number, found array([0., 0.])",
         lambda: structural(levels(loss=lambda self, a, b: np.zeros(2))), core=True)
+refused("model-loss-string", "`'1'` from `loss`", T, "must be a number, found '1'",
+        lambda: structural(levels(loss=lambda self, y, y_hat: "1")), core=True)
+refused("model-argmax-none", "`argmax` without a `return`", T, "argmax must return an output, found None: is a return missing?",
+        lambda: structural(levels(argmax=lambda self, x, w: None)).predict(X), core=True)
+refused("model-search-none", "`loss_augmented_argmax` without a `return`", T,
+        "loss_augmented_argmax must return an output, found None",
+        lambda: structural(levels(loss_augmented_argmax=lambda self, x, y, w: None)), core=True)
+refused("model-slack-search-none", "`slack_rescaled_argmax` without a `return`", T,
+        "slack_rescaled_argmax must return an output, found None",
+        lambda: structural(levels(slack_rescaled_argmax=lambda self, x, y, w: None), rescaling="slack"), core=True)
+refused("model-feature-none", "`joint_feature` without a `return`", T, "must be a vector, found None: is a return missing?",
+        lambda: structural(levels(joint_feature=lambda self, x, y: None)), core=True)
+refused("model-feature-complex", "complex numbers from `joint_feature`", V, "must hold real numbers",
+        lambda: structural(levels(joint_feature=lambda self, x, y: np.ones(9, complex))), core=True)
+refused("model-feature-string", "strings from `joint_feature`", V, "must hold real numbers: could not convert string to float",
+        lambda: structural(levels(joint_feature=lambda self, x, y: ["a"] * 9)), core=True)
+refused("model-feature-large", "`1e160` from `joint_feature`", V, "features must be not beyond ±1e+100",
+        lambda: structural(levels(joint_feature=lambda self, x, y: np.full(9, 1e160))), core=True)
+refused("model-key-none", "`key` without a `return`", T, "must say when two outputs are the same, found None",
+        lambda: structural(levels(key=lambda self, y: None)), core=True)
+refused("model-outputs-int", "a number from `outputs`", T, "outputs(x) must list all outputs of x, found int",
+        lambda: structural(levels(outputs=lambda self, x: 3)), core=True)
+refused("model-Y-set", "a set as `Y`", T, "Y is a set, whose entries have no order",
+        lambda: train(levels(), X[:3], {0, 1, 2}), core=True)
 refused("model-outputs-none", "`outputs` without a `return`", T, "outputs(x) must list all outputs of x, found None",
         lambda: structural(levels(outputs=lambda self, x: None)), core=True)
 refused("model-loss-negative", "a negative loss", V, "is -1.0; a loss must be finite and ≥ 0",

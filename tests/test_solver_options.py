@@ -277,3 +277,46 @@ def test_truth_values_may_be_those_of_numpy(solver, name):
     np.testing.assert_array_equal(given.w, plain.w)
     with pytest.raises(ValueError, match=f"{name}.* must be True or False, found 1"):
         train(solver=solver, solver_options={name: 1})
+
+
+# ---------------------------------------------------------------------------------------------- options that stalled
+
+
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_passes_before_the_first_cut_end_where_cuts_get_further(C):
+    """With a large C examples push each other back and forth: passes raised the dual a little, again and again, for ever."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(6, 5)) for _ in range(300)]
+    Y = [rng.integers(3, size=6) for _ in X]
+    options = {"stabilization": "line-search"}
+    solution = mm.train(mm.models.Chain(3), X, Y, C, solver="one-slack", tol=1e-2, solver_options=options, max_time=60)
+    assert solution.certificate.converged
+    assert solution.history[-1]["cuts"] > 0
+    assert solution.certificate.oracle_calls < 30 * len(X)
+
+
+@pytest.mark.parametrize("C", [3.0, 10.0, 100.0, 1e4])
+def test_n_slack_ends_where_planes_are_dropped_at_once(C):
+    solution = mm.train(
+        mm.models.Binary(),
+        np.ones((2, 1)),
+        [1, 1],
+        C,
+        loss="squared_hinge",
+        solver="n-slack",
+        solver_options={"prune_after": 1},
+        max_iter=100,
+    )
+    assert solution.certificate.converged
+
+
+@pytest.mark.parametrize("solver", ["one-slack", "line-search", "n-slack"])
+def test_epsilon_means_the_same_for_a_small_C_and_for_small_weights(solver):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 5))
+    y = np.argmax(X[:, :3] + 0.3 * rng.normal(size=(100, 3)), axis=1)
+    options = {"solver": solver, "solver_options": {"epsilon": 0.05}}
+    plain = mm.train(mm.models.Multiclass(3), X, y, 0.001, **options)
+    weighted = mm.train(mm.models.Multiclass(3), X, y, 0.1, sample_weight=np.full(100, 0.01), **options)
+    assert weighted.certificate.gap <= 0.05 * 0.001 * 100
+    assert weighted.w == pytest.approx(plain.w, abs=1e-6 + 0.05 * np.abs(plain.w).max())

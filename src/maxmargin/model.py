@@ -15,7 +15,7 @@ from maxmargin._feature_rows import as_numbers
 from maxmargin._parameters import check_how_many, is_integer
 from maxmargin.models._linear import check_sample_weight
 from maxmargin.problems.base import FloatArray, IntArray
-from maxmargin.problems.python import PythonProblem, as_sparse, checked_loss
+from maxmargin.problems.python import PythonProblem, as_sparse, checked_loss, checked_output
 
 _INT32_MAX = np.iinfo(np.int32).max
 # A loss that counts less changes no score in double precision; what it is divided by stays finite.
@@ -308,9 +308,12 @@ class Model(ABC):
 
     def _listed(self, x: Any) -> Iterable[Any]:
         outputs = self.outputs(x)
-        if outputs is None:
-            raise TypeError("outputs(x) must list all outputs of x, found None: is a return missing?")
-        return outputs
+        try:
+            listed: Iterable[Any] = iter(outputs)
+        except TypeError:
+            found = "None: is a return missing?" if outputs is None else f"{type(outputs).__name__}."
+            raise TypeError(f"outputs(x) must list all outputs of x, found {found}") from None
+        return listed
 
     def _with_truth(self, x: Any, y_true: Any) -> Iterable[Any]:
         """List the truth first: it is a constraint of its example whether or not ``outputs`` would list it."""
@@ -377,15 +380,16 @@ _LACKS_DIVERSE = (
 
 
 def _best(model: Model, x: Any, w: FloatArray) -> Any:
-    return model.argmax(x, w)
+    y = model.argmax(x, w)
+    return y if model._enumerates("plain") else checked_output(y, "argmax")
 
 
 def _several_best(model: Model, x: Any, w: FloatArray, k: int) -> tuple[list[Any], FloatArray]:
-    return _scored(model, x, w, [model.argmax(x, w)] if k == 1 else list(model.m_best(x, w, k)))
+    return _scored(model, x, w, [_best(model, x, w)] if k == 1 else list(model.m_best(x, w, k)))
 
 
 def _several_diverse(model: Model, x: Any, w: FloatArray, strengths: list[float]) -> tuple[list[Any], FloatArray]:
-    found = [model.argmax(x, w)]
+    found = [_best(model, x, w)]
     while len(found) <= len(strengths):
         found.append(model.diverse_argmax(x, found, strengths[: len(found)], w))
     return _scored(model, x, w, found)
@@ -431,6 +435,9 @@ def _first_best(outputs: Iterable[Any], value: Callable[[Any], float]) -> Any:
 def checked_examples(X: Any, Y: Any, sample_weight: ArrayLike | None) -> FloatArray | None:
     """Return the weights of the examples, after checking that there are as many inputs as outputs."""
     n = _length("X", X)
+    for name, items in (("X", X), ("Y", Y)):
+        if isinstance(items, Set):
+            raise TypeError(f"{name} is a set, whose entries have no order; expected a sequence of examples.")
     if n != _length("Y", Y):
         raise ValueError(f"X has {n} inputs but Y has {_length('Y', Y)} outputs.")
     if n == 0:

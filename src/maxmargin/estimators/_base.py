@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -225,9 +226,19 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _fitted_at(self, Cs: list[float], X: Any, y: Any, fit_parameters: Mapping[str, Any]) -> Iterator[Self]:
         """Yield a fitted estimator for each C; fewer after an interrupt."""
         first = clone(self)
-        training = first._prepare(X, y, **fit_parameters)
+        training = first._prepared(X, y, fit_parameters)
         for C, solution in zip(Cs, solutions_at(Cs, **first._keywords(training)), strict=False):
             yield copy.copy(first).set_params(C=C)._take(training, solution)
+
+    def _prepared(self, X: Any, y: Any, fit_parameters: Mapping[str, Any]) -> Training:
+        """Check the data and parameters that are to be those of ``fit``."""
+        _, _, *known = inspect.signature(self.fit).parameters
+        for name in fit_parameters:
+            if name not in known:
+                raise TypeError(
+                    f"fit of {type(self).__name__} has no parameter {name!r}; it has X, y, {', '.join(known)}."
+                )
+        return self._prepare(X, y, **fit_parameters)
 
     def _keywords(self, training: Training) -> dict[str, Any]:
         """Return what ``train`` and a path take in common."""

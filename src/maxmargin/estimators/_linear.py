@@ -378,7 +378,10 @@ def _unsortable() -> Iterator[None]:
     try:
         yield
     except TypeError as error:
-        raise TypeError(f"y holds labels that cannot be sorted, such as numbers among strings: {error}.") from None
+        found = str(error).rstrip(".")
+        if "bytes" in found:
+            raise TypeError(f"y holds labels that cannot be used: {found}.") from None
+        raise TypeError(f"y holds labels that cannot be sorted, such as numbers among strings: {found}.") from None
 
 
 def _unique(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

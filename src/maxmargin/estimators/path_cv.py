@@ -126,7 +126,7 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         grid = np.sort(default_grid(self.Cs, self.estimator.C))
         scorer = check_scoring(self.estimator, self.scoring)
         # Mistakes are named by their places in all data, not in those of a fold.
-        clone(self.estimator)._prepare(X, y, **fit_parameters)
+        clone(self.estimator)._prepared(X, y, fit_parameters)
         X, y = indexable(X, y)
         parameters = _check_method_params(X, fit_parameters)
         scores = [

@@ -123,6 +123,11 @@ class Problem(ABC):
         return self.space.n_examples
 
     @property
+    def total_weight(self) -> float:
+        """The sum of the sample weights: how many examples they make."""
+        return float(self.n_examples if self.sample_weight is None else self.sample_weight.sum())
+
+    @property
     def n_weights(self) -> int:
         """The dimension of w."""
         return self.space.n_weights

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
+from maxmargin._feature_rows import as_numbers
 from maxmargin.problems.base import FloatArray, IntArray, Problem
 from maxmargin.problems.weights import DenseWeights
 
@@ -199,11 +200,13 @@ class _Searcher:
             planes = [self._plane(i, gold, y) for y in model.m_best(x, w, self._k_best)]
             return [(loss, difference) for loss, difference, _ in filter(None, planes)], True
         if self._is_plain:
-            y = model.argmax(x, w)
+            y, search = model.argmax(x, w), "argmax"
+        elif self._is_slack:
+            y, search = model.slack_rescaled_argmax(x, y_true, w), "slack_rescaled_argmax"
         else:
-            oracle = model.slack_rescaled_argmax if self._is_slack else model.loss_augmented_argmax
-            y = oracle(x, y_true, w)
-        plane = self._plane(i, gold, y)
+            y, search = model.loss_augmented_argmax(x, y_true, w), "loss_augmented_argmax"
+        # Where all outputs are listed, None may be one of them.
+        plane = self._plane(i, gold, y if self._enumerates else checked_output(y, search))
         if plane is None:
             return [], True
         loss, difference, vector = plane
@@ -241,12 +244,24 @@ class _Searcher:
                 raise ValueError(
                     f"Y[{i}] is {reprlib.repr(plain)}, which outputs(X[{i}]) does not list: no prediction could be right."
                 )
+            if y is not None and model.key(y) is None:
+                raise TypeError(f"key(Y[{i}]) must say when two outputs are the same, found None: is a return missing?")
             vector = model.joint_feature(self._X[i], y)
             self._gold[i] = as_sparse(vector, model.n_features, f"joint_feature(X[{i}], Y[{i}])")
         return self._gold[i]
 
 
 # ------------------------------------------------------------------------------- what user code returned
+
+# Products of two features, summed over examples and multiplied by C, must stay within double precision.
+_LARGEST_FEATURE = 1e100
+
+
+def checked_output(y: Any, search: str) -> Any:
+    """Return what a search of the model returned, unless that is nothing."""
+    if y is None:
+        raise TypeError(f"{search} must return an output, found None: is a return missing?")
+    return y
 
 
 class SparseVector(NamedTuple):
@@ -304,23 +319,26 @@ def as_sparse(vector: Any, n_features: int, name: str) -> SparseVector:
             raise ValueError(f"{name} is sparse of shape {row.shape}, expected (1, {n_features}): one row.")
         entries = row.tocoo()
         # A row of a CSR matrix is 2-D or 1-D, after scipy's matrices and its arrays.
-        indices, values = np.asarray(entries.coords[-1]), np.asarray(entries.data, np.float64)
+        indices, values = np.asarray(entries.coords[-1]), as_numbers(entries.data, name)
     elif isinstance(vector, tuple) and len(vector) == 2:
         indices, values = _pair(vector, n_features, name)
     else:
-        dense = np.asarray(vector, dtype=np.float64)
+        if vector is None:
+            raise TypeError(f"{name} must be a vector, found None: is a return missing?")
+        dense = as_numbers(vector, name)
         if dense.shape != (n_features,):
             raise ValueError(f"{name} has shape {dense.shape}, expected ({n_features},): n_features is {n_features}.")
         indices = np.flatnonzero(dense)
         values = dense[indices]
-    if not np.all(np.isfinite(values)):
-        bad = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ValueError(f"{name} has {values[bad]} as feature {indices[bad]}; features must be finite.")
+    if not np.all(np.abs(values) <= _LARGEST_FEATURE):
+        bad = int(np.flatnonzero(~(np.abs(values) <= _LARGEST_FEATURE))[0])
+        expected = f"not beyond ±{_LARGEST_FEATURE:g}" if np.isfinite(values[bad]) else "finite"
+        raise ValueError(f"{name} has {values[bad]} as feature {indices[bad]}; features must be {expected}.")
     return _summed(indices.astype(np.int32), values)
 
 
 def _pair(pair: tuple[Any, Any], n_features: int, name: str) -> tuple[NDArray[Any], FloatArray]:
-    indices, values = np.asarray(pair[0]), np.asarray(pair[1], dtype=np.float64)
+    indices, values = np.asarray(pair[0]), as_numbers(pair[1], f"the values of {name}")
     if indices.ndim != 1 or indices.shape != values.shape:
         raise ValueError(
             f"{name} is a pair of shapes {indices.shape} and {values.shape}; expected (indices, values), two arrays of "
@@ -339,6 +357,8 @@ def _pair(pair: tuple[Any, Any], n_features: int, name: str) -> tuple[NDArray[An
 def checked_loss(value: Any, name: str) -> float:
     """Return a loss as a float that is finite and not negative."""
     try:
+        if isinstance(value, str | bytes):
+            raise TypeError
         loss = float(value)
     except (TypeError, ValueError):
         found = "None: is a return missing?" if value is None else f"{value!r}."

@@ -18,6 +18,8 @@ ROUNDED_OFF = 1e-6
 # Training that was cut short with more than this share of the primal open may be worse than no weights at all: shorter ones are
 # tried, so many times.
 _FAR_OFF, _SHORTER, _MOST_SHORTENED = 0.02, 0.25, 6
+# By so much of tol points are made longer to meet margins that rounding leaves open; not by less than rounding of scores.
+_LONGER, _LEAST_LONGER = 1e-2, 1e-12
 
 
 @dataclass
@@ -107,6 +109,24 @@ class Best:
                 elif self.primal < least or task.is_over:
                     break
 
+    def lengthen(self, last: DenseWeights | None, task: Task) -> bool:
+        """Make this point or the last one longer by far less than ``tol``, if it meets all margins then; return whether one does.
+
+        Half of the way is looked at: at the end of it rounding has no say in whether margins are met, and the primal is the
+        point's length alone.
+        """
+        problem, longer, found = task.problem, max(_LONGER * task.tol, _LEAST_LONGER), False
+        for start in [self.weights] if last is None else [self.weights, last]:
+            point, half_way = problem.zero_weights(), problem.zero_weights()
+            point.assign(start)
+            point.scale(1.0 + longer)
+            half_way.assign(start)
+            half_way.scale(1.0 + 0.5 * longer)
+            primal = 0.5 * point.norm2()
+            if (not found or primal < self.primal) and not np.any(problem.slacks(half_way)):
+                self.weights, self.primal, self.is_precise, self.is_open, found = point, primal, True, False, True
+        return found
+
     def settle(self, estimate: PrimalEstimate | None, task: Task) -> None:
         """Take an estimate of the primal for what it is; where there is none, evaluate it."""
         if estimate is None:
@@ -146,13 +166,12 @@ class Best:
 
     def is_distorted(self, solver: Solver, task: Task) -> bool:
         """Whether the scores behind the bounds are off by what counts against the gap that was asked for, or reached."""
-        total = task.C_total if task.problem.sample_weight is None else task.C * float(task.problem.sample_weight.sum())
         error = task.problem.score_error(self.weights)
         asked = task.tol * self.primal if solver.stops_on_gap else solver.option["epsilon"] * task.C_total
         reached = self.gap if self.dual > -np.inf else 0.0
         # Beside what a sample leaves open of the primal, rounding does not count.
         sampled = 0.0 if self.interval is None else 0.5 * (self.interval[1] - self.interval[0])
-        return error > 0.0 and error * total > _ERROR_SHARE * max(asked, reached, sampled)
+        return error > 0.0 and error * task.C_total > _ERROR_SHARE * max(asked, reached, sampled)
 
     def certificate(self, problem: Problem, message: str, *, converged: bool) -> Certificate:
         primal = float(self.primal) if self.has_primal and np.isfinite(self.primal) else None

@@ -17,6 +17,8 @@ from maxmargin.solvers.base import Iterate, Option, Solver, Task
 
 # An estimate of the gap that is off by less than this factor does not delay the end.
 _DOUBT = 0.7
+# Without a tolerance, a gap below this share of the primal is looked at.
+_LEAST_TOL = 1e-12
 
 BATCH_SIZE: Option = Option(
     1,
@@ -62,7 +64,7 @@ class Blocks:
         )
         self.watch = Stopwatch(*self.watched)
         self.task = task
-        self.total_budget = task.C * float(self.sample_weight.sum())
+        self.total_budget = task.C_total
         self._has_moved = False
         self._sigma, self._n_joint_steps = 0.0, 0  # of steps of all planes together
         self._ids: IntArray = np.flatnonzero(self.sample_weight > 0.0)
@@ -210,7 +212,9 @@ class BlockSolver(Solver):
         every = self.option["evaluate_every"]
         is_due = self._n_loops % every == 0 if every is not None else self._n_loops & (self._n_loops - 1) == 0
         expected = _DOUBT * self._factor * swept.gap
-        if is_last or is_due or (self.stops_on_gap and expected <= self._tol * (dual + expected)):
+        # Without a tolerance it is evaluations that show when rounding lets the gap fall no further.
+        wanted = max(self._tol, _LEAST_TOL)
+        if is_last or is_due or (self.stops_on_gap and expected <= wanted * (dual + expected)):
             _, step.primal = blocks.search_all(precise=self.precise)
             if swept.gap > 0.0:
                 self._factor = max(step.primal - dual, 0.0) / swept.gap

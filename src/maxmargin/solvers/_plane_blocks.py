@@ -148,7 +148,7 @@ class PlaneBlocks(Blocks):
         self._tolerance *= _COARSER
         self.task = task
         self._asked = self._ids
-        self.total_budget = task.C * float(self.sample_weight.sum())
+        self.total_budget = task.C_total
         self._last_dual = self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
         self.weights.touch()
         self._sigma = 0.0

@@ -45,8 +45,9 @@ def block_passes(
 ) -> Iterator[Iterate]:
     """Yield an iterate for each pass over the data; afterwards the model has their aggregate as its first cut.
 
-    ``n_passes=None`` goes on while a pass raises the dual by a twentieth of the gap that is wanted at that dual, or takes a tenth
-    off the gap that there is: near the end it is the primal that moves.
+    ``n_passes=None`` goes on while a pass raises the dual by a twentieth of the gap that is wanted at that dual and by a
+    twentieth of the gap that there is, or takes a tenth off the latter: near the end it is the primal that moves. With a large C
+    examples push each other back and forth, and cuts, which move all of them at once, get further.
 
     The oracle is asked for a few examples at a time, at the weights that the ones before them left: planes found at one fixed
     point for all examples would be wrong in the same way.
@@ -71,7 +72,7 @@ def block_passes(
         yield Iterate(w, primal, False, dual)
         lowest = min(lowest, primal)
         last_gap, gap = gap, lowest - dual
-        pays = dual - before > 0.05 * wanted_gap(dual) or gap < 0.9 * last_gap
+        pays = dual - before > max(0.05 * wanted_gap(dual), 0.05 * gap) or gap < 0.9 * last_gap
         if k == n_passes or task.is_over or (k and n_passes is None and not pays):
             break
         for group in order:

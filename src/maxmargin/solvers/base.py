@@ -68,8 +68,8 @@ class Task:
 
     @property
     def C_total(self) -> float:
-        """C' = n·C of the papers that average the slacks."""
-        return self.C * self.problem.n_examples
+        """C' of the papers that average the slacks: n·C, or C times the sum of the sample weights."""
+        return self.C * self.problem.total_weight
 
 
 # The core counts what options count in 32 bits.

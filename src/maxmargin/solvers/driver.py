@@ -37,6 +37,15 @@ _CALLED_OFF = "the callback asked for an end"
 
 # A gap below this share of the primal that no longer falls is one of rounding.
 _ROUNDED_GAP = 1e-12
+# One below so many times what rounding puts into the primal has so many evaluations to fall. Where C' is not so many times the
+# primal, that is not worth a look.
+_MOST_ROUNDED, _FEW, _FAR_BELOW = 4.0, 3, 1e6
+# What it puts there is counted from this share of what is asked for.
+_COUNTS = 0.01
+_ROUNDED = (
+    "rounding of scores and losses leaves the primal uncertain: "
+    "scale the features (StandardScaler, MaxAbsScaler) or lower C"
+)
 # A gap that did not fall by this share in as many evaluations of the primal as a solver's patience has stalled.
 _FALL = 0.02
 
@@ -78,6 +87,7 @@ class _Run:
         self.history: list[Record] = []
         self._stall = _Stall(self.solver.patience)
         self._rule_met: str | None = None  # the solver's own, in words
+        self._at_zero: float | None = None  # the primal of w = 0, once it is known
         self._start = time.perf_counter()
         self.task.problem.has_bounds = self.solver.has_dual
         if self.solver.has_dual and self.solver.stops_on_gap:
@@ -105,6 +115,8 @@ class _Run:
             if self._is_refuted():
                 self.best.primal = np.inf
                 return "the searches are proved to fail at the point that is returned"
+            if self._count_rounding(ending, iterate.weights if self.history else None):
+                return _ROUNDED
         if (
             self._rule_met is None
             and ending != _CALLED_OFF
@@ -132,6 +144,38 @@ class _Run:
                 # These searches are part of training, which its last step counts.
                 self.history[-1].update(counts(self.task.problem))
 
+    def _count_rounding(self, ending: str, last: DenseWeights | None) -> bool:
+        """See to it that the primal is no work of rounding; return whether that leaves more open than was asked for.
+
+        Where rounding decides which point is the best, the last one may be better.
+        """
+        best, tol = self.best, max(self.task.tol, _ROUNDED_GAP)
+        rounding = self._rounding()
+        counts_at_all = rounding > _COUNTS * tol * best.primal or ending == _ROUNDED
+        if best.is_refuted or not self.solver.stops_on_gap or not counts_at_all:
+            return False
+        with contextlib.suppress(_core.OutOfTime):
+            if best.lengthen(last, self.task):
+                return False
+        best.primal += rounding
+        if ending == _AS_CLOSE_AS_POSSIBLE or best.is_within(tol):
+            return False
+        self._rule_met = None
+        return True
+
+    def _rounding(self) -> float:
+        """Return what rounding may put into the primal where margins are met but for it: a last digit of what w = 0 pays."""
+        problem, task, primal = self.task.problem, self.task, self.best.primal
+        if not (self.solver.has_dual and problem.has_vectors and 0.0 < _FAR_BELOW * primal < task.C_total):
+            return 0.0
+        if self._at_zero is None and not problem.searches_in_python:
+            with contextlib.suppress(_core.OutOfTime):
+                self._at_zero = problem.primal(problem.zero_weights(), task.C, squared=task.loss == "squared_hinge")
+        at_zero = self._at_zero or 0.0
+        # A squared slack moves by twice the slack for what rounding moves that.
+        paid = 2.0 * np.sqrt(primal * at_zero) if task.loss == "squared_hinge" else at_zero
+        return float(np.finfo(np.float64).eps * paid)
+
     def _is_refuted(self) -> bool:
         """Return whether the best point is one at which the searches are proved to have failed."""
         problem, best = self.task.problem, self.best
@@ -155,6 +199,8 @@ class _Run:
             iterate.primal = problem.bounded_primal(
                 iterate.primal, iterate.weights, task.C, squared=task.loss == "squared_hinge"
             )
+        if not self.history and iterate.weights is not None and iterate.weights.norm2() == 0.0:
+            self._at_zero = iterate.primal
         self.best.update(iterate, problem)
         if self._is_refuted():
             # Where searches fail most, primals look best: another point is to be found.
@@ -185,6 +231,8 @@ class _Run:
             self._stall = _Stall(self.solver.patience)
         if self._stall.is_long and best.is_within(_ROUNDED_GAP):
             return _AS_CLOSE_AS_POSSIBLE
+        if self._stall.n_in_vain >= _FEW and best.gap <= _MOST_ROUNDED * self._rounding():
+            return _ROUNDED
         if self._stall.is_long and (problem.left_open or not problem.is_exact):
             return "the gap no longer closes, for what searches leave open"
         if self.max_iter is not None and len(self.history) >= self.max_iter:
@@ -315,7 +363,13 @@ def _time_is_up(max_time: float | None) -> str:
 def _is_end(callback: Callable[[Record], object], record: Record) -> bool:
     """Return whether the callback asks for an end; what it does itself has no deadline."""
     with _core.Deadline(None):
-        return bool(callback(record))
+        answer = callback(record)
+    try:
+        return bool(answer)
+    except ValueError:
+        raise TypeError(
+            f"callback must return whether to end training, found {type(answer).__name__}: return True, False or nothing."
+        ) from None
 
 
 def _convergence_warning(*, must_be_quick: bool) -> type[Warning]:

@@ -118,7 +118,7 @@ class _Sweep(Blocks):
         self.qp_share = _QP_SHARE
         self.is_solved = True
         self._tolerance: float | None = None
-        self._n_solved = self._n_dropped = 0
+        self._n_solved = self._n_dropped = self._n_moves = 0
 
     def visit_all(self, epsilon: float, *, precise: bool) -> tuple[int, bool]:
         """Ask the oracle for every example; return how many planes joined, and whether time allowed a whole sweep."""
@@ -156,21 +156,24 @@ class _Sweep(Blocks):
     def solve(self, epsilon: float) -> None:
         """Solve the QP over the working sets as closely as ε or the last violations ask for."""
         self._tolerance = self.qp_share * max(epsilon, self.mean_violation)
+        self._n_moves = 0
         with self.watch("qp"):
             self.is_solved = self._ascend(self._tolerance) and self.mean_violation <= epsilon
             # From the planes and α afresh: what many small steps left in w is not in the dual.
             self.sets.weights(self.weights.exact)
             self.weights.touch()
-            self._n_dropped += self.sets.prune(self._prune_after)
+            # Planes that a QP leaves as they are because it is close enough without them would come and go for ever.
+            if self._n_moves > 0:
+                self._n_dropped += self.sets.prune(self._prune_after)
             self._n_solved += 1
 
     def _ascend(self, tolerance: float) -> bool:
         """Raise the dual until a sweep over all examples finds a gap of at most ``tolerance`` · Σ C_i; return whether one did."""
-        n_examples, w = self._problem.n_examples, self.weights.exact
+        all_ids = self._problem.all_ids
         wanted = tolerance * self.total_budget
-        last_moved = np.full(n_examples, -_STAYS_ACTIVE - 1)
+        last_moved = np.full(len(all_ids), -_STAYS_ACTIVE - 1)
         for k in range(_MAX_ROUNDS):
-            swept = self.sets.sweep(self.task.rng.permutation(n_examples), solved_to(tolerance), w)
+            swept = self._sweep_once(all_ids, tolerance)
             if swept.gap <= wanted:
                 return True
             last_moved[swept.moved] = k
@@ -186,14 +189,16 @@ class _Sweep(Blocks):
     def _sweep_active(self, active: IntArray, tolerance: float, wanted: float) -> bool:
         """Sweep over some examples until their gap is ``wanted``; return whether it is."""
         for _ in range(_ACTIVE_SWEEPS):
-            if (
-                self.sets.sweep(self.task.rng.permutation(active), solved_to(tolerance), self.weights.exact).gap
-                <= wanted
-            ):
+            if self._sweep_once(active, tolerance).gap <= wanted:
                 return True
             if self.task.is_over:
                 break
         return False
+
+    def _sweep_once(self, ids: IntArray, tolerance: float) -> _core.Sweep:
+        swept = self.sets.sweep(self.task.rng.permutation(ids), solved_to(tolerance), self.weights.exact)
+        self._n_moves += swept.moves
+        return swept
 
     def details(self, n_added: int, epsilon: float | None) -> dict[str, Any]:
         """Return what the history records of the sweep."""

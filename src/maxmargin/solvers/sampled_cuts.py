@@ -189,8 +189,8 @@ class SampledCutsSolver(Solver):
         assert problem is not None
         cuts = TabledCuts(problem)
         model = self._model = SampledModel(problem, task.C, self.option["prune_after"], watch, cuts)
-        self._begin(task, cuts, epsilon=self.option["epsilon"] * problem.n_examples)
-        epsilon, tries = Annealed(self.option["epsilon"] * problem.n_examples, self.option["annealing"]), 0
+        self._begin(task, cuts, epsilon=self.option["epsilon"] * problem.total_weight)
+        epsilon, tries = Annealed(self.option["epsilon"] * problem.total_weight, self.option["annealing"]), 0
         while True:
             with watch("oracle"):
                 found, _ = self._search(problem, problem.all_ids, model.weights)
@@ -241,8 +241,8 @@ class SampledCutsSolver(Solver):
         cuts = UntabledCuts(problem)
         model = self._model = SampledModel(problem, task.C, self.option["prune_after"], watch, cuts)
         assert isinstance(model.weights, ExpansionWeights)
-        self._begin(task, cuts, epsilon=self.option["epsilon"] * problem.n_examples)
-        epsilon = Annealed(self.option["epsilon"] * problem.n_examples, self.option["annealing"])
+        self._begin(task, cuts, epsilon=self.option["epsilon"] * problem.total_weight)
+        epsilon = Annealed(self.option["epsilon"] * problem.total_weight, self.option["annealing"])
         drawable = problem.searched_ids
         n = len(drawable)
         r = min(self.option["sample_size"], n)
