@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import small_model
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
@@ -73,3 +74,15 @@ def test_without_a_tolerance_sweeps_end_too(solver, loss, is_clean):
     ).certificate
     assert certificate.converged
     assert certificate.relative_gap < 1e-12
+
+
+@pytest.mark.parametrize("solver", ["auto", "block-dual", "one-slack", "n-slack"])
+@pytest.mark.parametrize("C", [1e9, 1e15])
+def test_a_hard_margin_is_certified_for_a_model_in_python(solver, C):
+    X, _ = small_model.data(60)
+    X[:, 1] = 1.0
+    y = (X[:, 0] > 0.0).astype(int) + (X[:, 0] > 1.0)
+    certificate = mm.train(small_model.Classes(), X, y, C, solver=solver, max_time=60).certificate
+    assert certificate.converged
+    assert certificate.exact
+    assert certificate.primal == pytest.approx(mm.train(small_model.Classes(), X, y, 1e6).certificate.primal, rel=2e-3)

@@ -123,8 +123,12 @@ class Best:
             half_way.assign(start)
             half_way.scale(1.0 + 0.5 * longer)
             primal = 0.5 * point.norm2()
-            if (not found or primal < self.primal) and not np.any(problem.slacks(half_way)):
-                self.weights, self.primal, self.is_precise, self.is_open, found = point, primal, True, False, True
+            # A heuristic search may find no violation where the dual proves that there is one.
+            is_refuted = primal < (1.0 - ROUNDED_OFF) * self.dual
+            if is_refuted or (found and primal >= self.primal) or np.any(problem.slacks(half_way)):
+                continue
+            self.weights, self.primal, self.is_precise = point, primal, True
+            self.is_open, found = problem.left_open, True
         return found
 
     def settle(self, estimate: PrimalEstimate | None, task: Task) -> None:
