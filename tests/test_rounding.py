@@ -77,7 +77,7 @@ def test_without_a_tolerance_sweeps_end_too(solver, loss, is_clean):
 
 
 @pytest.mark.parametrize("solver", ["auto", "block-dual", "one-slack", "n-slack"])
-@pytest.mark.parametrize("C", [1e9, 1e15])
+@pytest.mark.parametrize("C", [1e9, 1e12])
 def test_a_hard_margin_is_certified_for_a_model_in_python(solver, C):
     X, _ = small_model.data(60)
     X[:, 1] = 1.0
@@ -86,3 +86,64 @@ def test_a_hard_margin_is_certified_for_a_model_in_python(solver, C):
     assert certificate.converged
     assert certificate.exact
     assert certificate.primal == pytest.approx(mm.train(small_model.Classes(), X, y, 1e6).certificate.primal, rel=2e-3)
+
+
+@pytest.mark.filterwarnings("ignore:rounding of scores and losses")
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("solver", ["one-slack", "block-dual"])
+def test_margins_of_zero_are_not_taken_for_met(solver, seed):
+    """However long w is, rounding decides whether a wrong label that costs nothing scores more than the true one."""
+    cost = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(12, 20)), rng.integers(3, size=12)
+    model = mm.models.Multiclass(3, cost=cost)
+    solution = mm.train(model, X, y, 1e15, solver=solver, max_time=20)
+    certificate = solution.certificate
+    W = [[Fraction(v) for v in row] for row in model.blocks(solution.w)["coef"].tolist()]
+    paid = Fraction(0)
+    for row, label in zip(X.tolist(), y.tolist(), strict=True):
+        scores = [sum(v * Fraction(x) for v, x in zip(values, row, strict=True)) for values in W]
+        paid += max(Fraction(cost[label, k]) + scores[k] - scores[label] for k in range(3))
+    exact = float(sum(v * v for values in W for v in values) / 2 + Fraction(10**15) * paid)
+    assert exact <= (1 + 1e-9) * certificate.primal
+    assert certificate.converged == (certificate.relative_gap <= 1e-3)
+
+
+@pytest.mark.parametrize(("solver", "more"), [("cpd", {}), ("dcd", {"evaluate_every": 1})])
+def test_a_gap_of_zero_is_no_reason_to_doubt(solver, more):
+    X, y = np.array([[0.0, 1.0], [2.0, -2.0], [-2.0, 2.0], [2.0, -1.0]]), [0, 1, 0, 0]
+    options = {"epsilon": 1e-12, **more}
+    certificate = mm.train(
+        mm.models.Multiclass(2), X, y, 1.0, solver=solver, loss="squared_hinge", solver_options=options
+    ).certificate
+    assert certificate.converged
+
+
+@pytest.mark.parametrize("C", [1e5, 1e8])
+def test_who_asks_for_no_gap_has_what_rounding_leaves(C):
+    X, y = separable(100, 200, 1.0)
+    certificate = mm.train(mm.models.Binary(), X, y, C, solver="one-slack", tol=0.0, max_time=60).certificate
+    assert certificate.converged
+    assert certificate.relative_gap < 1e-11
+    assert certificate.message == "the gap is as small as rounding lets it become"
+
+
+@pytest.mark.parametrize("seed", [0, 41])
+def test_what_is_called_converged_is_within_tol_after_it_was_made_longer(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(12, 20)), np.where(rng.random(12) < 0.5, 1, -1)
+    solution = mm.train(mm.models.Binary(), X, y, 1e13, solver="n-slack", tol=1e-2)
+    assert solution.certificate.converged
+    assert solution.certificate.relative_gap <= 1e-2
+    assert solution.history[-1]["oracle_calls"] == solution.certificate.oracle_calls
+
+
+def test_what_ended_training_is_said_though_rounding_counts():
+    X, y = separable(30, 40, 1e8)
+    X, y = np.vstack([X, X[:1]]), np.append(y, -y[0])
+    sample_weight = np.append(np.ones(30), 1e-10)
+    with pytest.warns(ConvergenceWarning, match="the callback asked for an end"):
+        solution = mm.train(
+            mm.models.Binary(), X, y, 1.0, solver="one-slack", sample_weight=sample_weight, callback=lambda record: True
+        )
+    assert not solution.certificate.converged

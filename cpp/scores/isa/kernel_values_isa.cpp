@@ -113,7 +113,7 @@ struct Lanes {
 template <class Scalar>
 constexpr Scalar least_exponent = sizeof(Scalar) == sizeof(float) ? Scalar(-115) : Scalar(-1000);
 
-// Coefficients of 2^x for |x| ≤ ½: for float those of the smallest largest relative error (9e-8) with 2^0 = 1, for double the series
+// Coefficients of 2^x for |x| ≤ ½: for float those of the smallest largest relative error (1e-7) with 2^0 = 1, for double the series
 // log(2)^k / k!, which ends where the next term is below half a unit in the last place.
 template <class Scalar>
 struct PowerOfTwo;

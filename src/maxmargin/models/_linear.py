@@ -310,6 +310,12 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_examples: int) -> Flo
     return None if np.all(weights == 1.0) else weights
 
 
+def all_mistakes_cost(cost: FloatArray | None, weight: FloatArray | None = None) -> bool:
+    """Return whether no label but the true one is free, by the cost of pairs and the weights of labels or rows."""
+    is_free = cost is not None and bool(np.any((cost == 0.0) & ~np.eye(len(cost), dtype=bool)))
+    return not is_free and (weight is None or bool(np.all(weight > 0.0)))
+
+
 def check_cost_matrix(cost: ArrayLike, n_labels: int) -> FloatArray:
     """Return a loss matrix Δ(true, predicted) as float64: finite, ≥ 0, zero on the diagonal."""
     matrix = as_numbers(cost, "cost")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from maxmargin import _core
 from maxmargin._feature_rows import as_features, check_values
 from maxmargin.kernels import Expansion, Kernel, LowRank
-from maxmargin.models._linear import LinearModel, check_cost_matrix
+from maxmargin.models._linear import LinearModel, all_mistakes_cost, check_cost_matrix
 from maxmargin.problems.base import IntArray, LinearProblem
 
 
@@ -76,7 +76,9 @@ class Binary(LinearModel):
             return _core.Binary(len(rows), y[rows], cost[0, 1], cost[1, 0])
 
         everyone = np.arange(len(y))
-        return self._problem(X, structure_of(everyone), sample_weight, rescaling, n_jobs, structure_of=structure_of)
+        problem = self._problem(X, structure_of(everyone), sample_weight, rescaling, n_jobs, structure_of=structure_of)
+        problem.all_mistakes_cost = all_mistakes_cost(cost)
+        return problem
 
     def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> NDArray[np.int32]:
         """Return the sign of each row's score; 0 counts as −1."""

@@ -87,6 +87,8 @@ class Problem(ABC):
         Whether searches that may miss the best output say by how much at most.
     left_open : bool
         Whether those behind the last primal may have missed some.
+    all_mistakes_cost : bool
+        Whether every output but the truth is known to have a loss.
     searches_graphs : bool
         Whether outputs are labellings of graphs, whose search takes much longer than what is done with it.
     searches_in_python : bool
@@ -98,6 +100,7 @@ class Problem(ABC):
     space: _core.PlaneSpace
     bounds_misses = False
     left_open = False
+    all_mistakes_cost = False
     searches_graphs = False
     searches_in_python = False
     cheap_oracle = False

@@ -197,7 +197,8 @@ class _Searcher:
         model, x, y_true = self._model, self._X[i], self._Y[i]
         gold = self._gold_vector(i)
         if self._k_best is not None:
-            planes = [self._plane(i, gold, y) for y in model.m_best(x, w, self._k_best)]
+            found = model.m_best(x, w, self._k_best)
+            planes = [self._plane(i, gold, y if self._enumerates else checked_output(y, "m_best")) for y in found]
             return [(loss, difference) for loss, difference, _ in filter(None, planes)], True
         if self._is_plain:
             y, search = model.argmax(x, w), "argmax"

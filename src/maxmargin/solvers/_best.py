@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from maxmargin import _core
 from maxmargin._result import Certificate
 from maxmargin.problems.base import Problem
 from maxmargin.problems.weights import DenseWeights
@@ -113,9 +114,11 @@ class Best:
         """Make this point or the last one longer by far less than ``tol``, if it meets all margins then; return whether one does.
 
         Half of the way is looked at: at the end of it rounding has no say in whether margins are met, and the primal is the
-        point's length alone.
+        point's length alone. Only where all mistakes cost something: no length takes a score further from a margin of 0.
         """
-        problem, longer, found = task.problem, max(_LONGER * task.tol, _LEAST_LONGER), False
+        problem, found = task.problem, False
+        room = task.tol - self.gap / self.primal
+        longer = max(min(_LONGER * task.tol, 0.25 * room if room > 0.0 else np.inf), _LEAST_LONGER)
         for start in [self.weights] if last is None else [self.weights, last]:
             point, half_way = problem.zero_weights(), problem.zero_weights()
             point.assign(start)
@@ -125,10 +128,15 @@ class Best:
             primal = 0.5 * point.norm2()
             # A heuristic search may find no violation where the dual proves that there is one.
             is_refuted = primal < (1.0 - ROUNDED_OFF) * self.dual
-            if is_refuted or (found and primal >= self.primal) or np.any(problem.slacks(half_way)):
+            if is_refuted or (found and primal >= self.primal):
                 continue
-            self.weights, self.primal, self.is_precise = point, primal, True
-            self.is_open, found = problem.left_open, True
+            try:
+                slacks = problem.slacks(half_way)
+            except _core.OutOfTime:
+                break
+            if not np.any(slacks):
+                self.weights, self.primal, self.is_precise = point, primal, True
+                self.is_open, found = problem.left_open, True
         return found
 
     def settle(self, estimate: PrimalEstimate | None, task: Task) -> None:

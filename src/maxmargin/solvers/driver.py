@@ -37,11 +37,14 @@ _CALLED_OFF = "the callback asked for an end"
 
 # A gap below this share of the primal that no longer falls is one of rounding.
 _ROUNDED_GAP = 1e-12
-# One below so many times what rounding puts into the primal has so many evaluations to fall. Where C' is not so many times the
-# primal, that is not worth a look.
-_MOST_ROUNDED, _FEW, _FAR_BELOW = 4.0, 3, 1e6
-# What it puts there is counted from this share of what is asked for.
-_COUNTS = 0.01
+# One below what rounding puts into the primal has so many evaluations to fall. Where C' is not so many times the primal, that is
+# not worth a look.
+_FEW, _FAR_BELOW = 3, 1e6
+# So much of what w = 0 pays, whose sums have no larger scores than losses; scores that cancel are longer sums.
+_LAST_DIGITS = 4.0 * np.finfo(np.float64).eps
+# What it puts there is counted from this share of what is asked for. Below this relative gap, points that are made longer to meet
+# margins beyond rounding are the best there are.
+_COUNTS, _LEAST_GAP = 0.01, 1e-11
 _ROUNDED = (
     "rounding of scores and losses leaves the primal uncertain: "
     "scale the features (StandardScaler, MaxAbsScaler) or lower C"
@@ -115,8 +118,7 @@ class _Run:
             if self._is_refuted():
                 self.best.primal = np.inf
                 return "the searches are proved to fail at the point that is returned"
-            if self._count_rounding(ending, iterate.weights if self.history else None):
-                return _ROUNDED
+            ending = self._count_rounding(ending, iterate.weights if self.history else None)
         if (
             self._rule_met is None
             and ending != _CALLED_OFF
@@ -144,27 +146,36 @@ class _Run:
                 # These searches are part of training, which its last step counts.
                 self.history[-1].update(counts(self.task.problem))
 
-    def _count_rounding(self, ending: str, last: DenseWeights | None) -> bool:
-        """See to it that the primal is no work of rounding; return whether that leaves more open than was asked for.
+    def _count_rounding(self, ending: str, last: DenseWeights | None) -> str:
+        """See to it that the primal is no work of rounding, and return why training ended after that.
 
         Where rounding decides which point is the best, the last one may be better.
         """
-        best, tol = self.best, max(self.task.tol, _ROUNDED_GAP)
-        rounding = self._rounding()
-        counts_at_all = rounding > _COUNTS * tol * best.primal or ending == _ROUNDED
+        best, tol, rounding = self.best, self.task.tol, self._rounding()
+        counts_at_all = rounding > _COUNTS * max(tol, _ROUNDED_GAP) * best.primal or ending == _ROUNDED
         if best.is_refuted or not self.solver.stops_on_gap or not counts_at_all:
+            return ending
+        was_within, is_longer = best.is_within(tol), self._lengthen(last)
+        if not is_longer:
+            best.primal += rounding
+        if was_within and not best.is_within(tol):
+            self._rule_met, ending = None, _ROUNDED
+        # Who asks for no gap at all has what there is.
+        is_all = tol == 0.0 or (is_longer and best.is_within(_LEAST_GAP))
+        return _AS_CLOSE_AS_POSSIBLE if ending == _ROUNDED and is_all else ending
+
+    def _lengthen(self, last: DenseWeights | None) -> bool:
+        """Make the best point meet margins beyond rounding if it can; not by searches in Python once time is over."""
+        problem = self.task.problem
+        if not problem.all_mistakes_cost or (self.task.is_over and problem.searches_in_python):
             return False
-        with contextlib.suppress(_core.OutOfTime):
-            if best.lengthen(last, self.task):
-                return False
-        best.primal += rounding
-        if ending == _AS_CLOSE_AS_POSSIBLE or best.is_within(tol):
-            return False
-        self._rule_met = None
-        return True
+        is_longer = self.best.lengthen(last, self.task)
+        if self.history:
+            self.history[-1].update(counts(problem))
+        return is_longer
 
     def _rounding(self) -> float:
-        """Return what rounding may put into the primal where margins are met but for it: a last digit of what w = 0 pays."""
+        """Return what rounding may put into the primal where margins are met but for it: last digits of what w = 0 pays."""
         problem, task, primal = self.task.problem, self.task, self.best.primal
         if not (self.solver.has_dual and problem.has_vectors and 0.0 < _FAR_BELOW * primal < task.C_total):
             return 0.0
@@ -174,7 +185,7 @@ class _Run:
         at_zero = self._at_zero or 0.0
         # A squared slack moves by twice the slack for what rounding moves that.
         paid = 2.0 * np.sqrt(primal * at_zero) if task.loss == "squared_hinge" else at_zero
-        return float(np.finfo(np.float64).eps * paid)
+        return float(_LAST_DIGITS * paid)
 
     def _is_refuted(self) -> bool:
         """Return whether the best point is one at which the searches are proved to have failed."""
@@ -231,13 +242,18 @@ class _Run:
             self._stall = _Stall(self.solver.patience)
         if self._stall.is_long and best.is_within(_ROUNDED_GAP):
             return _AS_CLOSE_AS_POSSIBLE
-        if self._stall.n_in_vain >= _FEW and best.gap <= _MOST_ROUNDED * self._rounding():
+        if self._stall.n_in_vain >= _FEW and self._is_rounded():
             return _ROUNDED
         if self._stall.is_long and (problem.left_open or not problem.is_exact):
             return "the gap no longer closes, for what searches leave open"
         if self.max_iter is not None and len(self.history) >= self.max_iter:
             return f"max_iter={self.max_iter} was reached"
         return _time_is_up(self.max_time) if self.task.is_over else ""
+
+    def _is_rounded(self) -> bool:
+        """Return whether what is left of the gap may well be rounding, and more of it than where a gap is called closed."""
+        best = self.best
+        return self.solver.stops_on_gap and not best.is_within(_ROUNDED_GAP) and 0.0 < best.gap <= self._rounding()
 
     def break_off(self) -> None:
         """End with what there is: where no point was evaluated yet, with the one that the solver is at.
