@@ -88,7 +88,7 @@ class Problem(ABC):
     left_open : bool
         Whether those behind the last primal may have missed some.
     all_mistakes_cost : bool
-        Whether every output but the truth is known to have a loss.
+        Whether every output but the truth is known to have a loss, and the searches to be exact.
     searches_graphs : bool
         Whether outputs are labellings of graphs, whose search takes much longer than what is done with it.
     searches_in_python : bool

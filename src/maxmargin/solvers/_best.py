@@ -114,7 +114,8 @@ class Best:
         """Make this point or the last one longer by far less than ``tol``, if it meets all margins then; return whether one does.
 
         Half of the way is looked at: at the end of it rounding has no say in whether margins are met, and the primal is the
-        point's length alone. Only where all mistakes cost something: no length takes a score further from a margin of 0.
+        point's length alone. Only where all mistakes cost something, and searches are exact: no length takes a score further from
+        a margin of 0.
         """
         problem, found = task.problem, False
         room = task.tol - self.gap / self.primal
@@ -126,17 +127,14 @@ class Best:
             half_way.assign(start)
             half_way.scale(1.0 + 0.5 * longer)
             primal = 0.5 * point.norm2()
-            # A heuristic search may find no violation where the dual proves that there is one.
-            is_refuted = primal < (1.0 - ROUNDED_OFF) * self.dual
-            if is_refuted or (found and primal >= self.primal):
+            if found and primal >= self.primal:
                 continue
             try:
                 slacks = problem.slacks(half_way)
             except _core.OutOfTime:
                 break
             if not np.any(slacks):
-                self.weights, self.primal, self.is_precise = point, primal, True
-                self.is_open, found = problem.left_open, True
+                self.weights, self.primal, self.is_precise, found = point, primal, True, True
         return found
 
     def settle(self, estimate: PrimalEstimate | None, task: Task) -> None:

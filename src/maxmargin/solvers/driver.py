@@ -165,9 +165,9 @@ class _Run:
         return _AS_CLOSE_AS_POSSIBLE if ending == _ROUNDED and is_all else ending
 
     def _lengthen(self, last: DenseWeights | None) -> bool:
-        """Make the best point meet margins beyond rounding if it can; not by searches in Python once time is over."""
+        """Make the best point meet margins beyond rounding if it can."""
         problem = self.task.problem
-        if not problem.all_mistakes_cost or (self.task.is_over and problem.searches_in_python):
+        if not problem.all_mistakes_cost:
             return False
         is_longer = self.best.lengthen(last, self.task)
         if self.history:
