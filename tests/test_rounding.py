@@ -142,8 +142,11 @@ def test_what_ended_training_is_said_though_rounding_counts():
     X, y = separable(30, 40, 1e8)
     X, y = np.vstack([X, X[:1]]), np.append(y, -y[0])
     sample_weight = np.append(np.ones(30), 1e-10)
+    options = {
+        "solver": "one-slack",
+        "sample_weight": sample_weight,
+        "callback": lambda record: record["primal"] < 6e-10,
+    }
     with pytest.warns(ConvergenceWarning, match="the callback asked for an end"):
-        solution = mm.train(
-            mm.models.Binary(), X, y, 1.0, solver="one-slack", sample_weight=sample_weight, callback=lambda record: True
-        )
+        solution = mm.train(mm.models.Binary(), X, y, 1.0, **options)
     assert not solution.certificate.converged

@@ -13,7 +13,7 @@ from maxmargin import _core
 _INT32_MAX = np.iinfo(np.int32).max
 
 # Products of two features, summed over examples and multiplied by C, must stay within double precision.
-_LARGEST_FEATURE = 1e100
+LARGEST_FEATURE = 1e100
 
 
 def check_places(X: Any, name: str = "X") -> None:
@@ -102,7 +102,7 @@ def first_not_finite(X: Any) -> tuple[int, float] | None:
 def check_scale(X: Any, name: str = "X") -> None:
     """Refuse features so large that the products of two of them would overflow."""
     largest = _largest(X)
-    if largest > _LARGEST_FEATURE:
+    if largest > LARGEST_FEATURE:
         raise ValueError(
             f"{name} holds values up to {largest:.3g}, whose products leave double precision: scale the features."
         )

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin._feature_rows import as_numbers
+from maxmargin._feature_rows import LARGEST_FEATURE, as_numbers
 from maxmargin.problems.base import FloatArray, IntArray, Problem
 from maxmargin.problems.weights import DenseWeights
 
@@ -198,7 +198,7 @@ class _Searcher:
         gold = self._gold_vector(i)
         if self._k_best is not None:
             found = model.m_best(x, w, self._k_best)
-            planes = [self._plane(i, gold, y if self._enumerates else checked_output(y, "m_best")) for y in found]
+            planes = [self._plane(i, gold, self._checked(y, "m_best")) for y in found]
             return [(loss, difference) for loss, difference, _ in filter(None, planes)], True
         if self._is_plain:
             y, search = model.argmax(x, w), "argmax"
@@ -206,8 +206,7 @@ class _Searcher:
             y, search = model.slack_rescaled_argmax(x, y_true, w), "slack_rescaled_argmax"
         else:
             y, search = model.loss_augmented_argmax(x, y_true, w), "loss_augmented_argmax"
-        # Where all outputs are listed, None may be one of them.
-        plane = self._plane(i, gold, y if self._enumerates else checked_output(y, search))
+        plane = self._plane(i, gold, self._checked(y, search))
         if plane is None:
             return [], True
         loss, difference, vector = plane
@@ -220,6 +219,10 @@ class _Searcher:
         scores = gold.absolute_dot(w) + vector.absolute_dot(w)
         size = loss * (1.0 + scores) if self._is_slack else loss + scores
         return [], value >= -_ROUNDING * size
+
+    def _checked(self, y: Any, search: str) -> Any:
+        # Where all outputs are listed, None may be one of them.
+        return y if self._enumerates else checked_output(y, search)
 
     def _plane(self, i: int, gold: SparseVector, y: Any) -> tuple[float, SparseVector, SparseVector] | None:
         """Return loss, δΨ and Ψ of an output of example i, or None for the truth."""
@@ -253,9 +256,6 @@ class _Searcher:
 
 
 # ------------------------------------------------------------------------------- what user code returned
-
-# Products of two features, summed over examples and multiplied by C, must stay within double precision.
-_LARGEST_FEATURE = 1e100
 
 
 def checked_output(y: Any, search: str) -> Any:
@@ -331,9 +331,9 @@ def as_sparse(vector: Any, n_features: int, name: str) -> SparseVector:
             raise ValueError(f"{name} has shape {dense.shape}, expected ({n_features},): n_features is {n_features}.")
         indices = np.flatnonzero(dense)
         values = dense[indices]
-    if not np.all(np.abs(values) <= _LARGEST_FEATURE):
-        bad = int(np.flatnonzero(~(np.abs(values) <= _LARGEST_FEATURE))[0])
-        expected = f"not beyond ±{_LARGEST_FEATURE:g}" if np.isfinite(values[bad]) else "finite"
+    if not np.all(np.abs(values) <= LARGEST_FEATURE):
+        bad = int(np.flatnonzero(~(np.abs(values) <= LARGEST_FEATURE))[0])
+        expected = f"not beyond ±{LARGEST_FEATURE:g}" if np.isfinite(values[bad]) else "finite"
         raise ValueError(f"{name} has {values[bad]} as feature {indices[bad]}; features must be {expected}.")
     return _summed(indices.astype(np.int32), values)
 
