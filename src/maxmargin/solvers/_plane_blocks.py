@@ -23,7 +23,7 @@ from maxmargin.solvers.base import Iterate, Task
 _FAR, _NEAR, _SLOW = (0.15, 1.0), (0.07, 1.4), (0.03, 1.5)
 _CLOSE, _MANY_SWEEPS = 0.1, 20
 # The share where a gap of so much is good enough: few iterations follow that would profit from closer solves.
-_COARSE_SHARE, _COARSE = 0.25, 0.05
+_COARSE_SHARE, _COARSE = 0.3, 0.05
 # Passes without bounds ask the oracle for so many examples at a time, and later ones profit from what these changed.
 _FIRST_BATCH = 64
 # A block that did not move at its last visit waits for the next pass.
@@ -182,7 +182,8 @@ class PlaneBlocks(Blocks):
         for _ in range(n_first):
             self._pass_without_bounds(None)
         tol = self.task.tol
-        reachable = tol / _MORE_LEAVES if self._sweeps is None else tol
+        # Few planes are known in a first run: more sweeps over them leave the gap as it is.
+        reachable = tol / _MORE_LEAVES if self._sweeps is None and n_first == 0 else tol
         mean, are_slow, expected = None, False, np.inf
         for _ in range(_MOST_BLIND):
             before = self._relative_gaps[1]
