@@ -49,6 +49,24 @@ struct SparseKernelTask {
     Scalar* values;  // panel_rows
 };
 
+// sums[r] += Σ_k coefficients[k] values[k][r]: what the points of a panel's values add up to for its rows,
+template <class Scalar>
+struct PanelSum {
+    const Scalar* coefficients;
+    const Scalar* values;  // points × panel_rows
+    int64_t n_points;
+    double* sums;  // panel_rows
+};
+
+// and sums[k][r] += coefficients[r] values[k][r]: the share of each row in what the rows add up to for the points.
+template <class Scalar>
+struct MirroredSum {
+    const Scalar* coefficients;
+    const Scalar* values;
+    int64_t n_points;
+    Scalar* sums;  // points × panel_rows
+};
+
 // One box and many, each the least and greatest of every feature: bounds[k] −= ½ · (the squared distance of the box to the k-th).
 template <class Scalar>
 struct BoxTask {

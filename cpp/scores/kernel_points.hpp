@@ -46,7 +46,7 @@ class KernelPoints {
     std::vector<int64_t> indptr_;
     std::vector<int32_t> indices_;
     std::vector<Scalar> entries_;
-    std::vector<Scalar> terms_;  // of whole panels
+    std::vector<Scalar, LargePages<Scalar>> terms_;  // of whole panels
 };
 
 }  // namespace maxmargin

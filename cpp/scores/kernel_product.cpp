@@ -10,12 +10,10 @@ namespace maxmargin {
 
 namespace {
 // Points that meet all rows before the next ones are laid out: a multiple of every tile.
-constexpr size_t block_points = 240, block_bytes = size_t{64} << 20;
+constexpr size_t block_points = 480, block_bytes = size_t{64} << 20;
 constexpr int64_t chunk_panels = 32, chunk_rows = chunk_panels * panel_rows;
 // Boxes are looked at where they spare more than this share of the values.
 constexpr double worth_leaving_out = 0.1;
-// So many values are added up in Scalar.
-constexpr size_t most_added = 64;
 // Where the terms of two points are both beyond this, rounding would leave too few digits of their distance.
 template <class Scalar>
 constexpr Scalar far_term = sizeof(Scalar) == sizeof(float) ? Scalar(1024) : Scalar(1e6);
@@ -49,22 +47,18 @@ void for_each_point(const std::vector<TileRun>& runs, int64_t tile_width, size_t
 template <class Scalar>
 void add_panels(const std::vector<TileRun>& runs, int64_t tile_width, const std::vector<Scalar>& a, const Scalar* values, double* sums) {
     for (const TileRun& run : runs) {
-        const size_t end = std::min(static_cast<size_t>(run.end * tile_width), a.size());
-        for (auto first = static_cast<size_t>(run.begin * tile_width); first < end; first += most_added) {
-            Scalar total[panel_rows] = {};
-            for (size_t k = first; k < std::min(first + most_added, end); ++k)
-                for (int r = 0; r < panel_rows; ++r) total[r] += a[k] * values[k * panel_rows + r];
-            for (int r = 0; r < panel_rows; ++r) sums[r] += static_cast<double>(total[r]);
-        }
+        const int64_t first = run.begin * tile_width, n = std::min(run.end * tile_width, static_cast<int64_t>(a.size())) - first;
+        add_panel(PanelSum<Scalar>{a.data() + first, values + first * panel_rows, n, sums});
     }
 }
 
 // sums[k][r] += a_r values[k][r]
 template <class Scalar>
-void add_mirrored(const std::vector<TileRun>& runs, int64_t tile_width, const Scalar* a, const Scalar* values, std::vector<Scalar>& sums) {
-    for_each_point(runs, tile_width, sums.size() / panel_rows, [&](size_t k) {
-        for (int r = 0; r < panel_rows; ++r) sums[k * panel_rows + r] += a[r] * values[k * panel_rows + r];
-    });
+void add_mirrored(const std::vector<TileRun>& runs, int64_t tile_width, const Scalar* a, const Scalar* values, std::vector<Scalar, LargePages<Scalar>>& sums) {
+    for (const TileRun& run : runs) {
+        const int64_t first = run.begin * tile_width, n = std::min(run.end * tile_width, static_cast<int64_t>(sums.size()) / panel_rows) - first;
+        add_panel(MirroredSum<Scalar>{a, values + first * panel_rows, n, sums.data() + first * panel_rows});
+    }
 }
 }  // namespace
 
@@ -306,7 +300,7 @@ void KernelProduct<Scalar>::add_block(const PointCoefficients& coefficients, siz
         memory.totals.assign(chunk_rows, 0.0);
         for (const Kept& point : kept) add_column(point.number, point.column + begin, length, sums.data());
         // The values of all panels, where some columns are kept: these are written a stretch at a time, not panel by panel.
-        std::vector<Scalar>& values = memory.values;
+        auto& values = memory.values;
         const int64_t panel_length = static_cast<int64_t>(tiles.terms.size()) * panel_rows;
         values.resize(panel_length * (keeps ? chunk_panels : 1));
         for (int64_t r = 0; r < length && !made.empty(); r += panel_rows) {
@@ -370,7 +364,7 @@ void KernelProduct<Scalar>::fill_columns(std::span<const int64_t> points, std::s
     std::vector<Memory> of_threads = memories(workers);
     for_each_chunk((n + chunk_rows - 1) / chunk_rows, workers, [&](int64_t chunk, int thread) {
         const int64_t begin = chunk * chunk_rows, length = std::min(chunk_rows, n - begin);
-        std::vector<Scalar>& values = of_threads[thread].values;
+        auto& values = of_threads[thread].values;
         values.resize(panel_length * chunk_panels);
         for (int64_t r = 0; r < length; r += panel_rows) panel_values((begin + r) / panel_rows, tiles, true, of_threads[thread], values.data() + r / panel_rows * panel_length);
         for (size_t k = 0; k < points.size(); ++k)
@@ -389,7 +383,7 @@ void KernelProduct<Scalar>::matrix(std::span<const int64_t> points, int64_t firs
         const int64_t first_panel = first / panel_rows, end_panel = (end + panel_rows - 1) / panel_rows;
         for_each_chunk(end_panel - first_panel, workers, [&](int64_t chunk, int thread) {
             const int64_t panel = first_panel + chunk;
-            std::vector<Scalar>& values = of_threads[thread].values;
+            auto& values = of_threads[thread].values;
             values.resize(tiles.terms.size() * panel_rows);
             panel_values(panel, tiles, true, of_threads[thread], values.data());
             for (int64_t row = std::max(panel * panel_rows, first); row < std::min((panel + 1) * panel_rows, end); ++row)

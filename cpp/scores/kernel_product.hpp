@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "memory/large_pages.hpp"
 #include "scores/column_cache.hpp"
 #include "scores/kernel_points.hpp"
 #include "scores/near_tiles.hpp"
@@ -60,7 +61,8 @@ class KernelProduct {
     };
     // What a thread works with.
     struct Memory {
-        std::vector<Scalar> values, sums, mirrored, terms;
+        std::vector<Scalar, LargePages<Scalar>> values, mirrored;
+        std::vector<Scalar> sums, terms;
         std::vector<double> totals;
         NearTiles<Scalar> near;
         std::vector<TileRun> runs;  // of the panel met last

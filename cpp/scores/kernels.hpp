@@ -32,6 +32,10 @@ struct Kernels {
     void (*kernel_values_double)(const KernelTask<double>&);
     void (*sparse_kernel_values_float)(const SparseKernelTask<float>&);
     void (*sparse_kernel_values_double)(const SparseKernelTask<double>&);
+    void (*add_panel_float)(const PanelSum<float>&);
+    void (*add_panel_double)(const PanelSum<double>&);
+    void (*add_mirrored_float)(const MirroredSum<float>&);
+    void (*add_mirrored_double)(const MirroredSum<double>&);
     void (*box_bounds_float)(const BoxTask<float>&);
     void (*box_bounds_double)(const BoxTask<double>&);
     // For tables that are not padded, rows × columns: out[column] = max_row scores[row] + table[row, column]
@@ -67,6 +71,10 @@ inline void kernel_values(const KernelTask<float>& task) { kernels().kernel_valu
 inline void kernel_values(const KernelTask<double>& task) { kernels().kernel_values_double(task); }
 inline void kernel_values(const SparseKernelTask<float>& task) { kernels().sparse_kernel_values_float(task); }
 inline void kernel_values(const SparseKernelTask<double>& task) { kernels().sparse_kernel_values_double(task); }
+inline void add_panel(const PanelSum<float>& task) { kernels().add_panel_float(task); }
+inline void add_panel(const PanelSum<double>& task) { kernels().add_panel_double(task); }
+inline void add_panel(const MirroredSum<float>& task) { kernels().add_mirrored_float(task); }
+inline void add_panel(const MirroredSum<double>& task) { kernels().add_mirrored_double(task); }
 inline void box_bounds(const BoxTask<float>& task) { kernels().box_bounds_float(task); }
 inline void box_bounds(const BoxTask<double>& task) { kernels().box_bounds_double(task); }
 

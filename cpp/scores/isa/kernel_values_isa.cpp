@@ -192,7 +192,7 @@ inline Lanes<Scalar> value(const KernelFunction& function, Lanes<Scalar> product
     return tangent(inside);
 }
 
-// Turns products with a panel into kernel values. Apart from the sums: those need all registers.
+// Turns products with a panel into kernel values.
 template <KernelKind kind, class Scalar>
 inline void apply(const KernelFunction& function, int64_t n_values, Scalar* values) {
     if constexpr (kind == KernelKind::linear) return;
@@ -206,30 +206,49 @@ inline void apply(const KernelFunction& function, int64_t n_values, Scalar* valu
     }
 }
 
+// So many tiles meet a panel at once: an addition waits four cycles for the one before it to the same sum, and two begin in each.
+constexpr bool has_many_registers = vector_bytes == 64;
 template <class Scalar>
-void sum_products(const KernelTask<Scalar>& task) {
+constexpr int tiles_at_once = !has_many_registers ? 1 : sizeof(Scalar) == sizeof(float) ? 4 : 5;
+
+// The kernel of the panel and some tiles, from the given one on. (Linear: their products.)
+template <KernelKind kind, int n_tiles, class Scalar>
+inline void meet_tiles(const KernelTask<Scalar>& task, int64_t tile) {
     using L = Lanes<Scalar>;
-    constexpr int n_points = tile_points<Scalar>;
-    for (int64_t tile = 0; tile < task.n_tiles; ++tile) {
-        const Scalar* points = task.points + tile * n_points * task.n_features;
-        L sum[n_points][L::per_panel];
-        Scalar* values = task.values + tile * n_points * panel_rows;
-        for (int p = 0; p < n_points; ++p)
-            for (int k = 0; k < L::per_panel; ++k) {
-                sum[p][k] = L::all(task.point_terms[tile * n_points + p]) + L::load(task.row_terms + k * L::width);
-                if (task.adds) sum[p][k] = sum[p][k] + L::load(values + p * panel_rows + k * L::width);
-            }
-        for (int64_t f = 0; f < task.n_features; ++f) {
-            L x[L::per_panel];
-            for (int k = 0; k < L::per_panel; ++k) x[k] = L::load(task.rows + f * panel_rows + k * L::width);
-            for (int p = 0; p < n_points; ++p) {
-                const L z = L::all_at(points + f * n_points + p);
-                for (int k = 0; k < L::per_panel; ++k) sum[p][k] = sum[p][k] + z * x[k];
-            }
+    constexpr int width = tile_points<Scalar>, n_points = n_tiles * width;
+    const Scalar* points = task.points + tile * width * task.n_features;
+    const Scalar* terms = task.point_terms + tile * width;
+    Scalar* values = task.values + tile * width * panel_rows;
+    L sum[n_points][L::per_panel];
+#pragma GCC unroll 32
+    for (int p = 0; p < n_points; ++p)
+        for (int k = 0; k < L::per_panel; ++k) {
+            sum[p][k] = L::all(terms[p]) + L::load(task.row_terms + k * L::width);
+            if (task.adds) sum[p][k] = sum[p][k] + L::load(values + p * panel_rows + k * L::width);
         }
-        for (int p = 0; p < n_points; ++p)
-            for (int k = 0; k < L::per_panel; ++k) sum[p][k].store(values + p * panel_rows + k * L::width);
+    for (int64_t f = 0; f < task.n_features; ++f) {
+        L x[L::per_panel];
+        for (int k = 0; k < L::per_panel; ++k) x[k] = L::load(task.rows + f * panel_rows + k * L::width);
+#pragma GCC unroll 32
+        for (int p = 0; p < n_points; ++p) {
+            const L z = L::all_at(points + (p / width * task.n_features + f) * width + p % width);
+            for (int k = 0; k < L::per_panel; ++k) sum[p][k] = sum[p][k] + z * x[k];
+        }
     }
+#pragma GCC unroll 32
+    for (int p = 0; p < n_points; ++p)
+        for (int k = 0; k < L::per_panel; ++k) value<kind>(task.function, sum[p][k]).store(values + p * panel_rows + k * L::width);
+}
+
+template <KernelKind kind, class Scalar>
+inline void meet_all(const KernelTask<Scalar>& task) {
+    constexpr int at_once = tiles_at_once<Scalar>;
+    // Where sums need all registers, kernels are taken of them in a loop of its own.
+    constexpr KernelKind first = has_many_registers ? kind : KernelKind::linear;
+    int64_t tile = 0;
+    for (; tile + at_once <= task.n_tiles; tile += at_once) meet_tiles<first, at_once>(task, tile);
+    for (; tile < task.n_tiles; ++tile) meet_tiles<first, 1>(task, tile);
+    if constexpr (!has_many_registers) apply<kind>(task.function, task.n_tiles * tile_points<Scalar> * panel_rows, task.values);
 }
 
 template <class Scalar>
@@ -243,6 +262,45 @@ void sum_products(const SparseKernelTask<Scalar>& task) {
         for (int k = 0; k < L::per_panel; ++k) sum[k] = sum[k] + x * L::load(z + k * L::width);
     }
     for (int k = 0; k < L::per_panel; ++k) sum[k].store(task.values + k * L::width);
+}
+
+// So many values are added up in Scalar, by several sums, of which none waits for another.
+constexpr int64_t most_added = 64;
+constexpr int n_sums = 4;
+
+template <class Scalar>
+inline void add_values(const PanelSum<Scalar>& task) {
+    using L = Lanes<Scalar>;
+    for (int64_t first = 0; first < task.n_points; first += most_added) {
+        const int64_t end = first + most_added < task.n_points ? first + most_added : task.n_points;
+        L sum[n_sums][L::per_panel];
+        for (int s = 0; s < n_sums; ++s)
+            for (int k = 0; k < L::per_panel; ++k) sum[s][k] = L::all(0);
+        const auto add = [&](int64_t p, L* to) {
+            const L a = L::all(task.coefficients[p]);
+            for (int k = 0; k < L::per_panel; ++k) to[k] = to[k] + a * L::load(task.values + p * panel_rows + k * L::width);
+        };
+        int64_t p = first;
+        for (; p + n_sums <= end; p += n_sums)
+#pragma GCC unroll 4
+            for (int s = 0; s < n_sums; ++s) add(p + s, sum[s]);
+        for (; p < end; ++p) add(p, sum[0]);
+        Scalar totals[panel_rows];
+        for (int k = 0; k < L::per_panel; ++k) ((sum[0][k] + sum[1][k]) + (sum[2][k] + sum[3][k])).store(totals + k * L::width);
+        for (int r = 0; r < panel_rows; ++r) task.sums[r] += static_cast<double>(totals[r]);
+    }
+}
+
+template <class Scalar>
+inline void add_values(const MirroredSum<Scalar>& task) {
+    using L = Lanes<Scalar>;
+    L a[L::per_panel];
+    for (int k = 0; k < L::per_panel; ++k) a[k] = L::load(task.coefficients + k * L::width);
+    for (int64_t p = 0; p < task.n_points; ++p)
+        for (int k = 0; k < L::per_panel; ++k) {
+            const int64_t at = p * panel_rows + k * L::width;
+            (L::load(task.sums + at) + a[k] * L::load(task.values + at)).store(task.sums + at);
+        }
 }
 
 template <class Scalar>
@@ -273,8 +331,7 @@ inline void by_kind(KernelKind kind, Use&& use) {
 
 template <class Scalar>
 inline void values_of(const KernelTask<Scalar>& task) {
-    sum_products(task);
-    by_kind(task.function.kind, [&]<KernelKind kind>() { apply<kind>(task.function, task.n_tiles * tile_points<Scalar> * panel_rows, task.values); });
+    by_kind(task.function.kind, [&]<KernelKind kind>() { meet_all<kind>(task); });
 }
 
 template <class Scalar>
@@ -289,6 +346,10 @@ void kernel_values(const KernelTask<float>& task) { values_of(task); }
 void kernel_values(const KernelTask<double>& task) { values_of(task); }
 void kernel_values(const SparseKernelTask<float>& task) { values_of(task); }
 void kernel_values(const SparseKernelTask<double>& task) { values_of(task); }
+void add_panel(const PanelSum<float>& task) { add_values(task); }
+void add_panel(const PanelSum<double>& task) { add_values(task); }
+void add_panel(const MirroredSum<float>& task) { add_values(task); }
+void add_panel(const MirroredSum<double>& task) { add_values(task); }
 void box_bounds(const BoxTask<float>& task) { subtract_distances(task); }
 void box_bounds(const BoxTask<double>& task) { subtract_distances(task); }
 

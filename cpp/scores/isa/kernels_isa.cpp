@@ -198,7 +198,7 @@ void max_plus(const Scalar* previous, const Scalar* transition, int n_labels, in
 Kernels table();
 Kernels table() {
     return {MAXMARGIN_NAME(MAXMARGIN_ISA), score_rows<float>, score_rows<double>, max_plus<float>, max_plus<double>,
-            kernel_values, kernel_values, kernel_values, kernel_values, box_bounds, box_bounds, max_plus_of_rows, max_plus_in_rows};
+            kernel_values, kernel_values, kernel_values, kernel_values, add_panel, add_panel, add_panel, add_panel, box_bounds, box_bounds, max_plus_of_rows, max_plus_in_rows};
 }
 
 }  // namespace maxmargin::MAXMARGIN_ISA
