@@ -1,6 +1,6 @@
 """Block-dual against LIBLINEAR on rows with one label: CPU time to the primal at which LIBLINEAR stops, plus 0.1 %.
 
-    MAXMARGIN_DATA=... python benchmarks/liblinear.py [covtype] [tokens] [C ...]
+    MAXMARGIN_DATA=... python benchmarks/liblinear.py [--data covtype,tokens] [--C 0.01,0.1,1,10]
 
 covtype   522,911 × 54 and a constant column: class 2 against the rest, and all 7 classes.
 tokens    the words of CoNLL-2000 one by one, 211,727 × 178,088 and a constant column: B-NP against the rest, and all 22 tags.
@@ -12,8 +12,8 @@ the data into its own format. Ours is that of training to the target, with and w
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -119,14 +119,17 @@ def compare(name: str, X: Any, labels: Any, chosen: int, Cs: list[float]) -> Ite
             }
 
 
-def main(arguments: list[str]) -> None:
-    """Run the named data, or both, for the given C, or 0.01 … 10, and write results/liblinear.md."""
-    warnings.simplefilter("ignore")
+def main() -> None:
+    """Run the named data for the given C, and write results/liblinear.md."""
     loaders = {"covtype": covtype, "tokens": tokens}
-    names = [name for name in arguments if name in loaders] or list(loaders)
-    Cs = [float(C) for C in arguments if C not in loaders] or [0.01, 0.1, 1.0, 10.0]
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--data", default=",".join(loaders))
+    parser.add_argument("--C", default="0.01,0.1,1,10")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    Cs = [float(C) for C in given.C.split(",")]
     rows: list[dict[str, Any]] = []
-    for name in names:
+    for name in given.data.split(","):
         for row in compare(name, *loaders[name](), Cs):
             rows.append(row)
             print(", ".join(f"{k} {v:.5g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()), flush=True)
@@ -134,4 +137,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
