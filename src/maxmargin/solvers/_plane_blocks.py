@@ -23,7 +23,7 @@ from maxmargin.solvers.base import Iterate, Task
 _FAR, _NEAR, _SLOW = (0.15, 1.0), (0.07, 1.4), (0.03, 1.5)
 _CLOSE, _MANY_SWEEPS = 0.1, 20
 # The share where a gap of so much is good enough: few iterations follow that would profit from closer solves.
-_COARSE_SHARE, _COARSE = 0.3, 0.05
+_COARSE_SHARE, _COARSE = 0.25, 0.05
 # Passes without bounds ask the oracle for so many examples at a time, and later ones profit from what these changed.
 _FIRST_BATCH = 64
 # A block that did not move at its last visit waits for the next pass.
