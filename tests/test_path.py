@@ -413,3 +413,26 @@ def test_bounds_of_one_point_tell_when_those_of_the_next_may_be_close(monkeypatc
         monkeypatch.setattr(_plane_blocks.Hindsight, "learn", lambda self, gap: setattr(self, "ratio", learnt))
     assert n_blind[:2] == [2, 2]
     assert n_blind[2] <= 3 if learnt == 1.0 else n_blind[2] >= 5
+
+
+def test_passes_without_bounds_take_what_the_oracle_found_where_searches_take_long(monkeypatch):
+    searches = []
+    make = _core.Rule
+
+    def watched(*args, **options):
+        searches.append(options["searches"])
+        return make(*args, **options)
+
+    monkeypatch.setattr(_core, "Rule", watched)
+    X, Y = tagging_problem()
+    grid = [0.01, 0.05, 0.2]
+    usual = mm.path(mm.models.Chain(4), X, Y, grid, solver="block-dual", tol=1e-5)
+    assert all(searches[:1])
+    monkeypatch.setattr(_plane_blocks, "_SEARCHES_AGAIN", 0.0)
+    searches.clear()
+    given = mm.path(mm.models.Chain(4), X, Y, grid, solver="block-dual", tol=1e-5)
+    assert not searches[0]
+    for ours, other in zip(given, usual, strict=True):
+        assert ours.certificate.converged
+        assert ours.certificate.dual <= other.certificate.primal
+        assert other.certificate.dual <= ours.certificate.primal

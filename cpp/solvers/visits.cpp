@@ -85,15 +85,24 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule
     return result;
 }
 
+// memory.found[k] = the block's share of the plane that the oracle found, if it has any.
+void WorkingSets::keep_share(const Block& block, Code code, size_t k) const {
+    Memory& memory = *memory_;
+    if (memory.found.size() <= k) memory.found.resize(k + 1);
+    Memory::Found& found = memory.found[k];
+    found.is_any = is_touched(block);
+    if (found.is_any) found.loss = space_->combine(block.example, code, block.span, {}, found.code);
+}
+
 // Visits the v-th block, and fetches what the visits after it will read.
-void WorkingSets::visit_one_of(std::span<Block* const> blocks, int64_t v, const Rule& rule, MovingWeights w, Sweep& result) {
+void WorkingSets::visit_one_of(std::span<Block* const> blocks, int64_t v, const Rule& rule, MovingWeights w, Sweep& result, const Candidate* candidate) {
     const auto n = static_cast<int64_t>(blocks.size());
     if (v + 6 < n) fetch(blocks[v + 6], sizeof(Block));
     if (v + 4 < n) blocks[v + 4]->fetch_data();
     if (v + 3 < n) space_->fetch_starts(blocks[v + 3]->parts);
     if (v + 2 < n) space_->fetch_rows(blocks[v + 2]->parts);
     const bool has_next = v + 1 < n && !blocks[v + 1]->parts.rows.empty();
-    visit(*blocks[v], nullptr, rule, w, result, has_next ? blocks[v + 1]->parts.rows.front() : -1);
+    visit(*blocks[v], candidate, rule, w, result, has_next ? blocks[v + 1]->parts.rows.front() : -1);
 }
 
 WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, MovingWeights w,
@@ -131,7 +140,10 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
             memory_->spans.clear();
             if (is_found) make_room(example, found.code(plane));
             for (Block& block : blocks_[example])
-                if (is_touched(block) || block.n_carriers() > 0) waiting.push_back(&block);
+                if (is_touched(block) || block.n_carriers() > 0) {
+                    waiting.push_back(&block);
+                    if (!rule.searches) keep_share(block, is_found ? found.code(plane) : Code{}, waiting.size() - 1);
+                }
             if (static_cast<int64_t>(waiting.size()) >= (searches_at_once(rule) ? rule.search_batch : visits_at_once)) visit_all(waiting, rule, w, workers, result);
         }
         visit_all(waiting, rule, w, workers, result);
@@ -139,11 +151,16 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
     return result;
 }
 
-// Visits the blocks in turn, and forgets the list. Where visits search and searches take long, these are made at once, by several
-// threads, at the w before the first visit: the visits themselves value what was found at the w that they meet.
+// Visits the blocks in turn, each with its share of the oracle's plane where visits do not search, and forgets the list. Where they
+// search and searches take long, these are made at once, by several threads, at the w before the first visit: the visits
+// themselves value what was found at the w that they meet.
 void WorkingSets::visit_all(std::vector<Block*>& blocks, const Rule& rule, MovingWeights w, const Workers& workers, Sweep& result) {
     if (!searches_at_once(rule)) {
-        for (size_t v = 0; v < blocks.size(); ++v) visit_one_of(blocks, static_cast<int64_t>(v), rule, w, result);
+        for (size_t v = 0; v < blocks.size(); ++v) {
+            const Memory::Found* found = rule.searches ? nullptr : &memory_->found[v];
+            const Candidate candidate = found ? Candidate{found->code, found->loss} : Candidate{};
+            visit_one_of(blocks, static_cast<int64_t>(v), rule, w, result, found && found->is_any ? &candidate : nullptr);
+        }
         blocks.clear();
         return;
     }

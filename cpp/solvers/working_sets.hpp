@@ -54,7 +54,7 @@ class WorkingSets {
         size_t max_planes = 1 << 30;  // beyond it planes without mass leave, those of least value first
         bool drops_empty = false;     // planes without mass leave at once
         uint64_t seed = 0;            // of the random order
-        bool searches = true;         // by components: every visit looks for the best output within its stretch
+        bool searches = true;         // by components: every visit looks for the best output within its stretch, or takes the oracle's there
         double search_work = 0.0;     // what that takes beside reading the rows, in rows
         int64_t search_batch = 1;     // so many such visits search at once, by several threads, at the same w
         int64_t patience = std::numeric_limits<int64_t>::max();  // a sweep leaves out blocks that so many visits have not moved
@@ -137,7 +137,9 @@ class WorkingSets {
     // Whether an example has a block for each stretch.
     bool is_parted(int64_t example) const { return by_components_ && space_->is_worth_parting(static_cast<int32_t>(example)); }
     bool searches_at_once(const Rule& rule) const { return by_components_ && rule.searches && rule.search_batch > 1; }
-    void visit_one_of(std::span<Block* const> blocks, int64_t v, const Rule& rule, MovingWeights w, Sweep& result);
+    void visit_one_of(std::span<Block* const> blocks, int64_t v, const Rule& rule, MovingWeights w, Sweep& result,
+                      const Candidate* candidate = nullptr);
+    void keep_share(const Block& block, Code code, size_t k) const;
     void visit_all(std::vector<Block*>& blocks, const Rule& rule, MovingWeights w, const Workers& workers, Sweep& result);
     void search_all(std::span<Block* const> blocks, WeightsView w, const Workers& workers) const;
     void make_room(int64_t example, Code code);

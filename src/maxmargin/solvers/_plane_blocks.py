@@ -30,6 +30,8 @@ _FIRST_BATCH = 64
 _PATIENCE = 1
 # Where searching a stretch takes more than so many times the reading of its rows, a number of visits search at once, in threads.
 _CHEAP_SEARCH, _SEARCH_BATCH = 4.0, 32
+# Where it takes more than this, visits of passes without bounds take their stretch of what the oracle found a moment ago.
+_SEARCHES_AGAIN = 3.0
 # Sweeps search their stretches while more than this share of the visits finds a plane.
 _WORTH_SEARCHING = 0.5
 # Sweeps are slow when one brings more than this share of what the one before it did.
@@ -216,7 +218,8 @@ class PlaneBlocks(Blocks):
         if 0.0 < self._swept_gap < np.inf:  # what the pass before this one saw is long closed
             self._set_tolerance(self._swept_gap)
         batch_size = max(1, min(_FIRST_BATCH, len(self._ids) // _FIRST_BATCH))
-        self._visit(self._problem.oracle(self.weights, precise=False), batch_size, precise=False)
+        oracle, searches = self._problem.oracle(self.weights, precise=False), self._search_work <= _SEARCHES_AGAIN
+        self._visit(oracle, batch_size, precise=False, searches=searches)
         self._problem.count_calls(len(self._ids))
         return self._sweep_while_it_pays(mean, precise=False)
 
@@ -423,11 +426,11 @@ class PlaneBlocks(Blocks):
         self._fell_short = joint.gap > wanted
         self._show_values(joint.w)
 
-    def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool) -> None:
+    def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool, searches: bool = True) -> None:
         self._gain = 0.0
         self._work = self._search_cost * len(self._asked)
         # Where visits search, planes without mass leave before the sweeps, which would only value them: they are found again.
-        rule = self._rule(searches=True, drops=self._by_components)
+        rule = self._rule(searches=searches, drops=self._by_components)
         with self.watch("visits"):
             order = self.task.rng.permutation(self._asked)
             swept = self.sets.visit(
