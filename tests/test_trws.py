@@ -16,6 +16,7 @@ from labelled_graphs import Graph, forest_edges, grid_edges, random_edges, rando
 from protein_graphs import BEST_SCORES, read_protein
 
 from maxmargin import _core
+from maxmargin.models import best_labelling
 
 pytestmark = pytest.mark.core
 
@@ -332,3 +333,15 @@ def test_toulbar2_finds_the_scores_quoted_here(name):
         pytest.skip(f"pytoulbar2 was ended by signal {-peer.returncode}")
     assert peer.returncode == 0, peer.stderr
     assert -float(peer.stdout.split()[-1]) == pytest.approx(BEST_SCORES[name], abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-9, 1e9])
+def test_searches_are_as_close_at_every_scale(scale):
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        unary = [rng.normal(size=3) for _ in range(30)]
+        edges = [rng.choice(30, 2, replace=False) for _ in range(40)]
+        pairs = [rng.normal(size=(3, 3)) for _ in edges]
+        plain = best_labelling(unary, edges, pairs)
+        scaled = best_labelling([scale * u for u in unary], edges, [scale * p for p in pairs])
+        assert plain.score - scaled.score / scale <= scaled.gap / scale + 1e-6

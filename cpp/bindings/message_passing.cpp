@@ -234,8 +234,8 @@ Node i has label_offsets[i + 1] − label_offsets[i] labels. Messages are kept b
             },
             arg("max_iter") = 1000, arg("relative_tolerance") = 1e-9, arg("absolute_tolerance") = 1e-9, arg("stall") = 1e-3,
             arg("max_seconds").none() = nb::none(),
-            "Iterate until bound − score ≤ absolute_tolerance + relative_tolerance · max(|bound|, |score|), or ten iterations lowered "
-            "the bound by less than stall · (bound − score), or time is up; at least one iteration is made.");
+            "Iterate until bound − score ≤ absolute_tolerance · min(1, the largest score) + relative_tolerance · max(|bound|, |score|), or ten "
+            "iterations lowered the bound by less than stall · (bound − score), or time is up; at least one iteration is made.");
 }
 
 void bind_exact(nb::module_& m) {

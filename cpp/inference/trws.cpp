@@ -87,6 +87,13 @@ void TreeReweighted::soften_forbidden() {
 }
 
 void TreeReweighted::prepare() {
+    largest_ = 0.0;
+    for (const double score : unary_)
+        if (score > -infinity) largest_ = std::max(largest_, std::abs(score));
+    for (int64_t l = 0; l < links_.size(); ++l) {
+        const LinkScores link = links_.scores(l);
+        largest_ = std::max(largest_, link.table ? range_of({link.table, static_cast<size_t>(link.n_first) * link.n_second}) : std::abs(link.potts));
+    }
     reduced_ = unary_;
     soften_forbidden();
     best_of_trees_ = leaves_.eliminate(shape_, links_, reduced_.data());
@@ -138,7 +145,7 @@ void TreeReweighted::move_labels(size_t n_iterations, const std::function<bool()
 bool TreeReweighted::is_closed(const TreeReweightedOptions& options) const {
     const auto larger = [](double a, double b) { return std::max(std::abs(a), std::abs(b)); };
     const double core = larger(bound_ - best_of_trees_, score_ - best_of_trees_);
-    return bound_ - score_ <= options.absolute_tolerance + options.relative_tolerance * core + rounding * larger(bound_, score_);
+    return bound_ - score_ <= options.absolute_tolerance * std::min(1.0, largest_) + options.relative_tolerance * core + rounding * larger(bound_, score_);
 }
 
 bool TreeReweighted::is_stalled(const std::vector<double>& bounds, const TreeReweightedOptions& options) const {

@@ -30,7 +30,7 @@ namespace maxmargin {
 
 struct TreeReweightedOptions {
     int64_t max_iter = 1000;  // pairs of a forward and a backward pass
-    // Closed when bound − score ≤ absolute + relative · max(|bound|, |score|).
+    // Closed when bound − score ≤ absolute · min(1, the largest of all scores) + relative · max(|bound|, |score|).
     double relative_tolerance = 1e-9;
     double absolute_tolerance = 1e-9;
     // Stalled when ten iterations lowered the bound by less than this part of bound − score; 0 never stops for it.
@@ -95,7 +95,7 @@ class TreeReweighted {
     std::vector<int32_t> core_labels_, labels_;
     bool labels_have_moved_ = false;  // by all kinds of moves
     bool offers_help_ = true;         // no round of expansion moves was in vain since scores were set
-    double score_ = 0.0, core_score_ = 0.0, bound_ = 0.0, best_of_trees_ = 0.0;
+    double score_ = 0.0, core_score_ = 0.0, bound_ = 0.0, best_of_trees_ = 0.0, largest_ = 0.0;
 };
 
 // For searches with changing unary scores.

@@ -638,7 +638,7 @@ class TreeReweighted:
 
     def run(self, max_iter: int = 1000, relative_tolerance: float = 1e-09, absolute_tolerance: float = 1e-09, stall: float = 0.001, max_seconds: float | None = None) -> TreeReweightedResult:
         """
-        Iterate until bound − score ≤ absolute_tolerance + relative_tolerance · max(|bound|, |score|), or ten iterations lowered the bound by less than stall · (bound − score), or time is up; at least one iteration is made.
+        Iterate until bound − score ≤ absolute_tolerance · min(1, the largest score) + relative_tolerance · max(|bound|, |score|), or ten iterations lowered the bound by less than stall · (bound − score), or time is up; at least one iteration is made.
         """
 
 def best_in_forest(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], table_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> tuple[Any, ...]:
