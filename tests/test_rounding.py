@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import small_model
+from sklearn import datasets
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
@@ -150,3 +151,43 @@ def test_what_ended_training_is_said_though_rounding_counts():
     with pytest.warns(ConvergenceWarning, match="the callback asked for an end"):
         solution = mm.train(mm.models.Binary(), X, y, 1.0, **options)
     assert not solution.certificate.converged
+
+
+def conflicting_duplicates():
+    """Return rows with large kernel values, two of them equal but for their labels."""
+    rng = np.random.default_rng(5)
+    X = np.round(rng.normal(5.0, 1.0, size=(60, 3)) * 2.0) * 50.0
+    y = np.where(X[:, 0] > X[:, 1], 1, -1)
+    X[1], y[:2] = X[0], [1, -1]
+    return X, y
+
+
+@pytest.mark.parametrize("solver", ["one-slack", "block-dual"])
+@pytest.mark.parametrize("C", [100.0, 1000.0])
+def test_small_coefficients_of_large_kernel_values_stay_in_the_model(C, solver):
+    X, y = conflicting_duplicates()
+    svm = mm.BinarySVM(kernel="poly", degree=2, gamma=1.0, coef0=1.0, C=C, solver=solver)
+    with pytest.warns(ConvergenceWarning, match="rounding"):
+        svm.fit(X, y)
+    # All but one of the two equal rows; each pays for its own slack, and they for theirs.
+    assert svm.score(X, y) == 59 / 60
+    slacks = np.maximum(0.0, 1.0 - y * svm.decision_function(X))
+    assert C * slacks.sum() <= svm.certificate_.primal
+    assert svm.certificate_.dual <= 2.0 * C * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize(("degree", "C"), [(3, 1e4), (2, 100.0)])
+def test_hard_margins_of_large_kernel_values_are_met_beyond_rounding(degree, C):
+    X, y = datasets.load_breast_cancer(return_X_y=True)
+    X, y = X[:200], np.where(y[:200] == 1, 1, -1)
+    svm = mm.BinarySVM(kernel="poly", degree=degree, gamma=1.0, C=C).fit(X, y)
+    assert svm.certificate_.converged
+    assert np.all(y * svm.decision_function(X) >= 1.0)
+
+
+def test_rounding_of_kernel_values_counts_in_the_primal():
+    X, y = np.full((120, 1), 100.0), np.arange(120) % 3 == 0
+    with pytest.warns(ConvergenceWarning, match="rounding"):
+        svm = mm.BinarySVM(kernel="poly", degree=3, gamma=1.0, C=1.0, tol=1e-8).fit(X, y)
+    slacks = np.maximum(0.0, 1.0 - np.where(y, 1, -1) * svm.decision_function(X))
+    assert slacks.sum() <= svm.certificate_.primal

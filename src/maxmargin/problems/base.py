@@ -258,6 +258,10 @@ class Problem(ABC):
         """Return by how much the scores that bounds rest on may be wrong beyond double precision."""
         return 0.0
 
+    def score_rounding(self, weights: DenseWeights, least: float) -> float:
+        """Return about how much double precision rounds off scores that are sums of large terms; 0 below ``least``."""
+        return 0.0
+
     def double(self) -> None:  # noqa: B027 - most problems have no choice
         """Compute in double precision from now on, whatever is asked for."""
 

@@ -52,8 +52,11 @@ _NEGLIGIBLE_SHARE = 1e-5
 _NATIVE_SECONDS, _STORED_SECONDS = 3e-9, 5e-10
 # Functions are tried for symmetry on so few rows; values may differ by this share of the largest.
 _FEW, _ASYMMETRY = 16, 1e-6
-# A coefficient below this share of the largest is what is left of larger ones.
-_DUST = 1e-10
+# Coefficients below this share of the largest may be what is left of larger ones, where all of them come to no more than such a
+# share of the scores.
+_DUST, _DUST_SHARE = 1e-10, 1e-9
+# What double precision rounds off a term of a score, and how many values of terms are formed at once.
+_DOUBLE_ROUNDING, _TERMS = 4.0 * float(np.finfo(np.float64).eps), 1 << 20
 # A square ‖g‖² below −this share of what its terms sum to is no rounding error: the kernel is not positive semi-definite.
 _NEGATIVE_SHARE = 1e-4
 
@@ -208,9 +211,12 @@ class KernelScores(Problem):
         """Return the kernel values among some of the rows; those of a function are asked for where they are not kept."""
         if isinstance(self._product, PythonProduct) and self._product.is_stored:
             return self._product.store()[np.ix_(rows, rows)].astype(np.float64) + self.kernel.constant
+        return self._values_between(rows, rows)
+
+    def _values_between(self, rows: IntArray, points: IntArray) -> FloatArray:
         if self.kernel.name != "precomputed":
-            return self.kernel(self._X[rows], self._X[rows])
-        values = self._X[rows][:, rows]
+            return self.kernel(self._X[rows], self._X[points])
+        values = self._X[rows][:, points]
         is_sparse: bool = sp.issparse(values)
         return np.asarray(values.toarray() if is_sparse else values, dtype=np.float64) + self.kernel.constant
 
@@ -335,11 +341,36 @@ class KernelScores(Problem):
                 f"({square:.3g}). Choose other parameters (for 'sigmoid' a smaller gamma or coef0), or another kernel."
             )
 
+    def _without_dust(self, coef: FloatArray, largest_score: float) -> FloatArray:
+        """Return coefficients without the dust that cuts leave which cancel each other.
+
+        Small coefficients are none where those of equal rows are large and cancel, or where kernel values are large.
+        """
+        sizes = np.abs(coef).ravel()
+        small = np.flatnonzero(sizes <= _DUST * np.max(sizes, initial=0.0))
+        small = small[np.argsort(sizes[small], kind="stable")]
+        effect = self._largest_square * np.cumsum(sizes[small])
+        cleaned = coef.copy()
+        cleaned.ravel()[small[effect <= _DUST_SHARE * largest_score]] = 0.0
+        return cleaned
+
+    def score_rounding(self, weights: DenseWeights, least: float) -> float:
+        """Return about how much double precision rounds off a score, by the terms of a sample of rows; 0 below ``least``."""
+        coef = weights.vector[: self.n_kernel].reshape(-1, self.stride)
+        if _DOUBLE_ROUNDING * self._largest_square * float(np.abs(coef).sum()) <= least:
+            return 0.0
+        rows, points = sample_of(self._X.shape[0], SAMPLED_ROWS), np.flatnonzero(np.any(coef != 0.0, axis=1))
+        squares = np.zeros((len(rows), self.stride))
+        step = max(1, _TERMS // len(rows))
+        for first in range(0, len(points), step):
+            some = points[first : first + step]
+            squares += self._values_between(rows, some) ** 2 @ coef[some] ** 2
+        return _DOUBLE_ROUNDING * float(np.mean(np.sqrt(squares).max(axis=1)))
+
     def expansion(self, weights: DenseWeights) -> Expansion:
         """Return w as a sum over the training rows that it has coefficients for."""
         coef = weights.vector[: self.n_kernel].reshape(-1, self.stride)[:, : self.n_columns]
-        # Cuts that cancel each other leave dust.
-        coef = np.where(np.abs(coef) > _DUST * np.max(np.abs(coef), initial=0.0), coef, 0.0)
+        coef = self._without_dust(coef, float(np.max(np.abs(weights.exact[: self.n_kernel]), initial=0.0)))
         kept = np.flatnonzero(np.any(coef != 0.0, axis=1))
         basis = kept if self.kernel.name == "precomputed" else self._X[kept]
         return Expansion(

@@ -175,8 +175,13 @@ class _Run:
         return is_longer
 
     def _rounding(self) -> float:
-        """Return what rounding may put into the primal where margins are met but for it: last digits of what w = 0 pays."""
+        """Return what rounding may put into the primal where margins are met but for it: last digits of what w = 0 pays.
+
+        Scores of kernels are sums of terms that may be far larger than they are themselves.
+        """
         problem, task, primal = self.task.problem, self.task, self.best.primal
+        if self.solver.has_dual and not problem.has_vectors:
+            return self._rounding_of_terms()
         if not (self.solver.has_dual and problem.has_vectors and 0.0 < _FAR_BELOW * primal < task.C_total):
             return 0.0
         if self._at_zero is None and not problem.searches_in_python:
@@ -186,6 +191,17 @@ class _Run:
         # A squared slack moves by twice the slack for what rounding moves that.
         paid = 2.0 * np.sqrt(primal * at_zero) if task.loss == "squared_hinge" else at_zero
         return float(_LAST_DIGITS * paid)
+
+    def _rounding_of_terms(self) -> float:
+        task, primal = self.task, self.best.primal
+        if not (0.0 < primal < np.inf and 0.0 < task.C_total < np.inf):
+            return 0.0
+        counts_from = _COUNTS * max(task.tol, _ROUNDED_GAP) * primal
+        if task.loss == "squared_hinge":
+            per_score = 2.0 * float(np.sqrt(primal * task.C_total))
+        else:
+            per_score = task.C_total
+        return per_score * task.problem.score_rounding(self.best.weights, counts_from / per_score)
 
     def _is_refuted(self) -> bool:
         """Return whether the best point is one at which the searches are proved to have failed."""
