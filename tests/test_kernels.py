@@ -383,3 +383,35 @@ def test_coefficients_of_some_rows_are_not_taken_for_those_of_all():
     starts, labels, values = np.array([0, 1, 3, 3]), np.zeros(3, np.int32), np.array([1.0, 2.0, 4.0])
     product.add(Coefficients(np.arange(3), starts, labels, values), 1, out, 1)
     assert out == pytest.approx(kernel(X, X) @ [1.0, 6.0, 0.0])
+
+
+def test_functions_get_rows_in_double_precision():
+    kinds = set()
+
+    def linear(A, B):
+        kinds.update((A.dtype, B.dtype))
+        return A @ B.T
+
+    rng = np.random.default_rng(0)
+    X = (1000.0 + 1000.0 * rng.normal(size=(50, 2))).astype(np.float32)
+    y = X[:, 0] + 500.0 * rng.normal(size=50) > 1000.0
+    ours = mm.BinarySVM(kernel=linear, fit_intercept=False).fit(X, y).certificate_
+    plain = mm.BinarySVM(fit_intercept=False).fit(X.astype(np.float64), y).certificate_
+    assert kinds == {np.dtype(np.float64)}
+    assert plain.dual <= ours.primal
+    assert ours.dual <= plain.primal
+
+
+def test_kernels_that_are_none_are_called_that():
+    messages = []
+    for seed in range(40):
+        X = np.random.default_rng(seed).normal(size=(5, 2))
+        svm = mm.BinarySVM(kernel="sigmoid", gamma=10.0, coef0=1.0, C=1000.0, intercept_scaling=100.0, max_time=5.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                svm.fit(X, (X[:, 0] > np.median(X[:, 0])).astype(int))
+            except ValueError as error:
+                messages.append(str(error))
+    assert messages
+    assert all("positive semi-definite" in message for message in messages)

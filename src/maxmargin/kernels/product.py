@@ -272,8 +272,9 @@ def kernel_matrix(kernel: Kernel, A: Any, B: Any) -> FloatArray:
 def called(kernel: Kernel, A: Any, B: Any) -> FloatArray:
     """Return what a kernel written in Python says of two matrices, after checking that it is a matrix of theirs."""
     assert callable(kernel.name)
-    # Copies: a function may not change the data, and some that do not still ask for arrays that they could change.
-    answer: Any = kernel.name(A.copy(), B.copy())
+    # Copies: a function may not change the data, and some that do not still ask for arrays that they could change. In double, or
+    # its values would have no more than the digits of float32.
+    answer: Any = kernel.name(A.astype(np.float64), B.astype(np.float64))
     is_sparse: bool = sp.issparse(answer)
     values = np.asarray(answer.toarray() if is_sparse else answer, dtype=np.float64)
     if values.shape != (A.shape[0], B.shape[0]):

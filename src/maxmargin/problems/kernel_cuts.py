@@ -91,6 +91,7 @@ class KernelCuts:
         self._scores.append(scores)
         products = np.array([self._cuts.pending_dot(table) for table in self._scores])
         self._problem.check_square(products[n], row[n])
+        products[n] = max(products[n], 0.0)  # below it by rounding
         return products
 
     def _add_change(self, change: FloatArray, scores: FloatArray) -> None:
