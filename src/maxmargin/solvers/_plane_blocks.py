@@ -29,7 +29,7 @@ _FIRST_BATCH = 64
 # A block that did not move at its last visit waits for the next pass.
 _PATIENCE = 1
 # Where searching a stretch takes more than so many times the reading of its rows, a number of visits search at once, in threads.
-_CHEAP_SEARCH, _SEARCH_BATCH = 4.0, 32
+_CHEAP_SEARCH, _SEARCH_BATCH = 6.0, 32
 # Where it takes more than this, visits of passes without bounds take their stretch of what the oracle found a moment ago.
 _SEARCHES_AGAIN = 3.0
 # Sweeps search their stretches while more than this share of the visits finds a plane.
