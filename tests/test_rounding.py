@@ -1,5 +1,6 @@
 """What rounding does to bounds: runs end where it lets the gap fall no further, and no certificate is made of it."""
 
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -191,3 +192,18 @@ def test_rounding_of_kernel_values_counts_in_the_primal():
         svm = mm.BinarySVM(kernel="poly", degree=3, gamma=1.0, C=1.0, tol=1e-8).fit(X, y)
     slacks = np.maximum(0.0, 1.0 - np.where(y, 1, -1) * svm.decision_function(X))
     assert slacks.sum() <= svm.certificate_.primal
+
+
+@pytest.mark.parametrize("row", [1, 3, 5])
+def test_a_single_large_row_stays_in_the_model(row):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = X[:, 0] + 0.3 * rng.normal(size=400) > 0.0
+    X[row] *= 1e4
+    y[row] = not y[row]
+    svm = mm.BinarySVM(kernel="poly", degree=3, gamma=1.0, coef0=1.0, C=1.0, max_time=20.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        svm.fit(X, y)
+    slacks = np.maximum(0.0, 1.0 - np.where(y, 1, -1) * svm.decision_function(X))
+    assert slacks.sum() <= svm.certificate_.primal * (1.0 + 1e-6)

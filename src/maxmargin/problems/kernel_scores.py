@@ -87,6 +87,7 @@ class KernelScores(Problem):
         self._n_part_values = 0
         self._product: Product | None = None
         self._must_be_double = False
+        self._most: float | None = None  # k(x, x), when it was asked for
         _check_symmetric(kernel, X)
         self._sample: FloatArray | None = None
         self._sample_seconds = 0.0
@@ -341,6 +342,17 @@ class KernelScores(Problem):
                 f"({square:.3g}). Choose other parameters (for 'sigmoid' a smaller gamma or coef0), or another kernel."
             )
 
+    def _most_square(self) -> float:
+        """Return the largest k(x, x) of all rows; infinity where that is a function's, which is asked for a few only."""
+        if self._most is None:
+            if callable(self.kernel.name):
+                self._most = np.inf
+            elif self.kernel.name == "precomputed":
+                self._most = float(np.max(self._X.diagonal(), initial=0.0)) + self.kernel.constant
+            else:
+                self._most = float(np.max(self.kernel.diagonal(self._X), initial=0.0))
+        return self._most
+
     def _without_dust(self, coef: FloatArray, largest_score: float) -> FloatArray:
         """Return coefficients without the dust that cuts leave which cancel each other.
 
@@ -349,7 +361,8 @@ class KernelScores(Problem):
         sizes = np.abs(coef).ravel()
         small = np.flatnonzero(sizes <= _DUST * np.max(sizes, initial=0.0))
         small = small[np.argsort(sizes[small], kind="stable")]
-        effect = self._largest_square * np.cumsum(sizes[small])
+        with np.errstate(invalid="ignore"):  # 0 times infinity
+            effect = self._most_square() * np.cumsum(sizes[small])
         cleaned = coef.copy()
         cleaned.ravel()[small[effect <= _DUST_SHARE * largest_score]] = 0.0
         return cleaned
@@ -357,14 +370,18 @@ class KernelScores(Problem):
     def score_rounding(self, weights: DenseWeights, least: float) -> float:
         """Return about how much double precision rounds off a score, by the terms of a sample of rows; 0 below ``least``."""
         coef = weights.vector[: self.n_kernel].reshape(-1, self.stride)
-        if _DOUBLE_ROUNDING * self._largest_square * float(np.abs(coef).sum()) <= least:
+        most = self._largest_square if callable(self.kernel.name) else self._most_square()
+        if _DOUBLE_ROUNDING * most * float(np.abs(coef).sum()) <= least:
             return 0.0
         rows, points = sample_of(self._X.shape[0], SAMPLED_ROWS), np.flatnonzero(np.any(coef != 0.0, axis=1))
         squares = np.zeros((len(rows), self.stride))
         step = max(1, _TERMS // len(rows))
         for first in range(0, len(points), step):
+            _core.poll()
             some = points[first : first + step]
-            squares += self._values_between(rows, some) ** 2 @ coef[some] ** 2
+            values = self._values_between(rows, some)
+            scale = float(np.max(np.abs(values), initial=0.0)) or 1.0
+            squares += (values / scale) ** 2 @ (coef[some] * scale) ** 2
         return _DOUBLE_ROUNDING * float(np.mean(np.sqrt(squares).max(axis=1)))
 
     def expansion(self, weights: DenseWeights) -> Expansion:

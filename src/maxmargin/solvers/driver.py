@@ -174,14 +174,14 @@ class _Run:
             self.history[-1].update(counts(problem))
         return is_longer
 
-    def _rounding(self) -> float:
+    def _rounding(self, least: float | None = None) -> float:
         """Return what rounding may put into the primal where margins are met but for it: last digits of what w = 0 pays.
 
         Scores of kernels are sums of terms that may be far larger than they are themselves.
         """
         problem, task, primal = self.task.problem, self.task, self.best.primal
         if self.solver.has_dual and not problem.has_vectors:
-            return self._rounding_of_terms()
+            return self._rounding_of_terms(least)
         if not (self.solver.has_dual and problem.has_vectors and 0.0 < _FAR_BELOW * primal < task.C_total):
             return 0.0
         if self._at_zero is None and not problem.searches_in_python:
@@ -192,11 +192,11 @@ class _Run:
         paid = 2.0 * np.sqrt(primal * at_zero) if task.loss == "squared_hinge" else at_zero
         return float(_LAST_DIGITS * paid)
 
-    def _rounding_of_terms(self) -> float:
+    def _rounding_of_terms(self, least: float | None) -> float:
         task, primal = self.task, self.best.primal
         if not (0.0 < primal < np.inf and 0.0 < task.C_total < np.inf):
             return 0.0
-        counts_from = _COUNTS * max(task.tol, _ROUNDED_GAP) * primal
+        counts_from = _COUNTS * max(task.tol, _ROUNDED_GAP) * primal if least is None else least
         if task.loss == "squared_hinge":
             per_score = 2.0 * float(np.sqrt(primal * task.C_total))
         else:
@@ -269,7 +269,9 @@ class _Run:
     def _is_rounded(self) -> bool:
         """Return whether what is left of the gap may well be rounding, and more of it than where a gap is called closed."""
         best = self.best
-        return self.solver.stops_on_gap and not best.is_within(_ROUNDED_GAP) and 0.0 < best.gap <= self._rounding()
+        return (
+            self.solver.stops_on_gap and not best.is_within(_ROUNDED_GAP) and 0.0 < best.gap <= self._rounding(best.gap)
+        )
 
     def break_off(self) -> None:
         """End with what there is: where no point was evaluated yet, with the one that the solver is at.
