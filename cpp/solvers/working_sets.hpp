@@ -54,7 +54,7 @@ class WorkingSets {
         size_t max_planes = 1 << 30;  // beyond it planes without mass leave, those of least value first
         bool drops_empty = false;     // planes without mass leave at once
         uint64_t seed = 0;            // of the random order
-        bool searches = true;         // by components: every visit looks for the best output within its stretch, or takes the oracle's there
+        bool searches = true;         // by components: visits look for the best output within their stretch; else those of a pass take the oracle's
         double search_work = 0.0;     // what that takes beside reading the rows, in rows
         int64_t search_batch = 1;     // so many such visits search at once, by several threads, at the same w
         int64_t patience = std::numeric_limits<int64_t>::max();  // a sweep leaves out blocks that so many visits have not moved
