@@ -126,10 +126,13 @@ def main() -> None:
     parser.add_argument("--data", default=",".join(loaders))
     parser.add_argument("--C", default="0.01,0.1,1,10")
     given = parser.parse_args()
+    names = given.data.split(",")
+    if unknown := [name for name in names if name not in loaders]:
+        parser.error(f"--data knows {', '.join(loaders)}, not {', '.join(unknown)}")
     warnings.simplefilter("ignore")
     Cs = [float(C) for C in given.C.split(",")]
     rows: list[dict[str, Any]] = []
-    for name in given.data.split(","):
+    for name in names:
         for row in compare(name, *loaders[name](), Cs):
             rows.append(row)
             print(", ".join(f"{k} {v:.5g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()), flush=True)

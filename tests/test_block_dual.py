@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from block_rules import watched_rules
 from sklearn.exceptions import ConvergenceWarning
 from tagging_problem import tagging_problem
 
 import maxmargin as mm
-from maxmargin import _core
 from maxmargin.problems.base import LinearProblem
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers import _plane_blocks, block_dual
@@ -73,14 +73,7 @@ def test_a_coarse_gap_takes_no_more_bounds_than_may_end_training(tol):
 
 def rules_of(monkeypatch, **settings):
     """Return the over-relaxation of every rule of a run, and how many there were at each record."""
-    rules, by_record = [], []
-    make = _core.Rule
-
-    def watched(*args, **options):
-        rules.append(options["relaxation"])
-        return make(*args, **options)
-
-    monkeypatch.setattr(_core, "Rule", watched)
+    rules, by_record = watched_rules(monkeypatch, "relaxation"), []
     X, Y = tagging_problem()
     mm.train(
         mm.models.Chain(4), X, Y, solver="block-dual", callback=lambda record: by_record.append(len(rules)), **settings

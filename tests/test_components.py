@@ -70,13 +70,15 @@ def _weights(problem, w):
     return weights
 
 
+@pytest.mark.parametrize("searches", [True, False], ids=["searching", "given"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_components_reach_the_optimum_over_whole_outputs_and_never_pass_it(kind):
+def test_components_reach_the_optimum_over_whole_outputs_and_never_pass_it(kind, searches):
+    """Whether visits search within their stretch or take what the oracle found there."""
     for seed in range(6):
         rng, model, problem = chains(seed, kind, max_length=5)
         best = reference.solve(reference.planes(model), C)
         sets, w = by_components(problem), problem.zero_weights()
-        rule = _core.Rule("exact", solve_above=1e-10, solve_to=1e-11)
+        rule = _core.Rule("exact", solve_above=1e-10, solve_to=1e-11, searches=searches)
         for _ in range(3000):
             oracle = problem.oracle(w, precise=True)
             swept = sets.visit(oracle, rng.permutation(problem.n_examples), 1, rule, w.exact)

@@ -345,3 +345,4 @@ def test_searches_are_as_close_at_every_scale(scale):
         plain = best_labelling(unary, edges, pairs)
         scaled = best_labelling([scale * u for u in unary], edges, [scale * p for p in pairs])
         assert plain.score - scaled.score / scale <= scaled.gap / scale + 1e-6
+        assert scaled.gap / scale == pytest.approx(plain.gap, abs=0.1)

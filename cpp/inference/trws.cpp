@@ -86,14 +86,20 @@ void TreeReweighted::soften_forbidden() {
             if (reduced_[k] == -infinity) reduced_[k] = lowest[i] - 2.0 * range;
 }
 
-void TreeReweighted::prepare() {
-    largest_ = 0.0;
+// The largest of all scores; of a table how far its scores are apart, which is what it decides.
+double TreeReweighted::largest_score() const {
+    double largest = 0.0;
     for (const double score : unary_)
-        if (score > -infinity) largest_ = std::max(largest_, std::abs(score));
+        if (score > -infinity) largest = std::max(largest, std::abs(score));
     for (int64_t l = 0; l < links_.size(); ++l) {
         const LinkScores link = links_.scores(l);
-        largest_ = std::max(largest_, link.table ? range_of({link.table, static_cast<size_t>(link.n_first) * link.n_second}) : std::abs(link.potts));
+        largest = std::max(largest, link.table ? range_of({link.table, static_cast<size_t>(link.n_first) * link.n_second}) : std::abs(link.potts));
     }
+    return largest;
+}
+
+void TreeReweighted::prepare() {
+    largest_ = largest_score();
     reduced_ = unary_;
     soften_forbidden();
     best_of_trees_ = leaves_.eliminate(shape_, links_, reduced_.data());

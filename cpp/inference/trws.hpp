@@ -68,6 +68,7 @@ class TreeReweighted {
     const GraphShape& shape() const { return shape_; }
 
    private:
+    double largest_score() const;
     void prepare();
     void soften_forbidden();
     std::vector<int32_t> rounded() const;

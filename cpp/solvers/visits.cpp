@@ -254,7 +254,7 @@ void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& ru
     drop_planes(block, rule, result);
 }
 
-// By components every visit searches: the rows of the block are scored for its planes anyway.
+// A search takes little more than the visit, by components: the rows of the block are scored for its planes anyway.
 bool WorkingSets::find_within(const Block& block, WeightsView w, Candidate& found) const {
     Memory& memory = *memory_;
     double product = 0.0;

@@ -19,8 +19,8 @@ struct WorkingSets::Memory {
         double loss = 0.0;
         bool is_any = false;
     };
-    std::vector<Found> found;                              // by several threads
-    std::vector<std::unique_ptr<PlaneScratch>> scratches;  // of theirs
+    std::vector<Found> found;                              // for each visit that waits: by the oracle, or by several threads
+    std::vector<std::unique_ptr<PlaneScratch>> scratches;  // of these threads
 };
 
 }  // namespace maxmargin

@@ -108,7 +108,8 @@ class KernelProblem(KernelScores, LinearProblem):
         if n > _MOST_FEATURE_ROWS:
             return None
         if self._feature_rank is None:
-            values = self._values_among(sample_of(n, _RANK_ROWS))
+            rows = sample_of(n, _RANK_ROWS)
+            values = self._values_between(rows, rows)
             # Rows of zeros tell nothing of the others.
             rank = features_of(values).shape[1] if np.any(np.diagonal(values)) else n
             self._feature_rank = rank if rank < _FULL_RANK * len(values) else n
@@ -117,7 +118,8 @@ class KernelProblem(KernelScores, LinearProblem):
     def with_features(self) -> LinearProblem | None:
         """Return the problem over a row of features for each row, whose products are the kernel's values up to rounding."""
         if self._with_features is None and self.n_kernel_rows <= _MOST_FEATURE_ROWS:
-            values = self._values_among(np.arange(self.n_kernel_rows))
+            everyone = np.arange(self.n_kernel_rows)
+            values = self._values_between(everyone, everyone)
             if not np.any(np.diagonal(values)):
                 return None
             rows = features_of(values)

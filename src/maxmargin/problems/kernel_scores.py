@@ -204,17 +204,15 @@ class KernelScores(Problem):
         """Return the kernel values among some of the rows, asked for once."""
         if self._sample is None:
             start = time.perf_counter()
-            self._sample = self._values_among(sample_of(self._X.shape[0], SAMPLED_ROWS))
+            rows = sample_of(self._X.shape[0], SAMPLED_ROWS)
+            self._sample = self._values_between(rows, rows)
             self._sample_seconds = time.perf_counter() - start
         return self._sample
 
-    def _values_among(self, rows: IntArray) -> FloatArray:
-        """Return the kernel values among some of the rows; those of a function are asked for where they are not kept."""
-        if isinstance(self._product, PythonProduct) and self._product.is_stored:
-            return self._product.store()[np.ix_(rows, rows)].astype(np.float64) + self.kernel.constant
-        return self._values_between(rows, rows)
-
     def _values_between(self, rows: IntArray, points: IntArray) -> FloatArray:
+        """Return kernel values of training rows; those of a function are asked for where they are not kept."""
+        if isinstance(self._product, PythonProduct) and self._product.is_stored:
+            return self._product.store()[np.ix_(rows, points)].astype(np.float64) + self.kernel.constant
         if self.kernel.name != "precomputed":
             return self.kernel(self._X[rows], self._X[points])
         values = self._X[rows][:, points]

@@ -429,7 +429,7 @@ class PlaneBlocks(Blocks):
     def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool, searches: bool = True) -> None:
         self._gain = 0.0
         self._work = self._search_cost * len(self._asked)
-        # Where visits search, planes without mass leave before the sweeps, which would only value them: they are found again.
+        # Planes without mass leave before the sweeps, which would only value them: searches find them again.
         rule = self._rule(searches=searches, drops=self._by_components)
         with self.watch("visits"):
             order = self.task.rng.permutation(self._asked)

@@ -177,12 +177,15 @@ class _Run:
     def _rounding(self, least: float | None = None) -> float:
         """Return what rounding may put into the primal where margins are met but for it: last digits of what w = 0 pays.
 
-        Scores of kernels are sums of terms that may be far larger than they are themselves.
+        Scores of kernels are sums of terms that may be far larger than they are themselves; theirs is 0 where it is surely
+        below ``least``, by default what counts beside tol.
         """
         problem, task, primal = self.task.problem, self.task, self.best.primal
-        if self.solver.has_dual and not problem.has_vectors:
+        if not self.solver.has_dual:
+            return 0.0
+        if not problem.has_vectors:
             return self._rounding_of_terms(least)
-        if not (self.solver.has_dual and problem.has_vectors and 0.0 < _FAR_BELOW * primal < task.C_total):
+        if not 0.0 < _FAR_BELOW * primal < task.C_total:
             return 0.0
         if self._at_zero is None and not problem.searches_in_python:
             with contextlib.suppress(_core.OutOfTime):
