@@ -83,10 +83,11 @@ def test_auto_takes_cuts_where_columns_do_not_fit():
 
 def test_auto_takes_cuts_where_C_times_the_kernel_is_large():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 3))
-    y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=400) > 0, 1, -1)
-    for C, expected in ((20.0, "block-dual"), (1000.0, "one-slack")):
-        solution = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.5)), X, y, C)
+    X = rng.normal(size=(700, 3))
+    y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=700) > 0, 1, -1)
+    # Few rows are soon moved together.
+    for n, C, expected in ((700, 20.0, "block-dual"), (700, 1000.0, "one-slack"), (400, 1000.0, "block-dual")):
+        solution = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.5)), X[:n], y[:n], C)
         assert solution.solver == expected
         assert solution.certificate.converged
         assert (f"k(x, x) is {C:.0f}" in solution.history[0]["reason"]) == (expected == "one-slack")

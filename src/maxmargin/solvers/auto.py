@@ -32,8 +32,9 @@ _FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES, _VERY_FEW_EXAMPLES = 64, 1000, 2
 # direction (a large constant).
 _MOSTLY_SHARED = 0.95
 # With C times k(x, x) above the first, rows of two classes that overlap move each other too far with a kernel, one by one; those
-# of more classes above the second.
+# of more classes above the second. So few of two classes are soon moved together, by Newton's method.
 _LARGE, _VERY_LARGE = 25.0, 1e5
+_SOON_TOGETHER = 600
 _SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
 # Sequences with more places have one block each under block-dual, and cuts do at least as well.
 _LONG_EXAMPLE = 2000.0
@@ -203,7 +204,9 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
             return _with_defaults(Choice("one-slack", reason, {}))
         if problem.shared_part > _MOSTLY_SHARED:
             return _with_defaults(Choice("one-slack", _SHARED, {}))
-        if C * problem.largest_square > (_LARGE if problem.has_signs else _VERY_LARGE):
+        are_soon_together = problem.has_signs and problem.n_examples <= _SOON_TOGETHER
+        largest = _LARGE if problem.has_signs else _VERY_LARGE
+        if C * problem.largest_square > largest and not are_soon_together:
             reason = f"C times k(x, x) is {C * problem.largest_square:.0f}: rows one by one may push back and forth"
             return _with_defaults(Choice("one-slack", reason, {}))
     return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
