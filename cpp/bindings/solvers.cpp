@@ -371,13 +371,13 @@ void bind_row_blocks(nb::module_& m) {
         .def("activate", [](RowBlocks& self, double tolerance) { self.activate(tolerance); }, arg("tolerance"), Released())
         .def(
             "sweep",
-            [](RowBlocks& self, double tolerance, uint64_t seed, Mutable1<double> w, std::optional<Mutable1<float>> rounded) {
+            [](RowBlocks& self, double tolerance, uint64_t seed, Mutable1<double> w, std::optional<Mutable1<float>> rounded, double enough) {
                 const MovingWeights weights = moving(self.space(), w, rounded);
                 require(!rounded || !self.has_columns(), "with columns of a kernel only weights in double are moved.");
                 nb::gil_scoped_release release;
-                return self.sweep(tolerance, seed, weights, workers(1));
+                return self.sweep(tolerance, enough, seed, weights, workers(1));
             },
-            arg("tolerance"), arg("seed"), arg("weights").noconvert(), arg("rounded").none().noconvert() = nb::none())
+            arg("tolerance"), arg("seed"), arg("weights").noconvert(), arg("rounded").none().noconvert() = nb::none(), arg("enough") = 0.0)
         .def(
             "rescale",
             [](RowBlocks& self, double ratio, double norm2) {

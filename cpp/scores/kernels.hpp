@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "qp/box_qp.hpp"
+#include "scores/column_sum.hpp"
 #include "scores/features.hpp"
 #include "scores/kernel_function.hpp"
 
@@ -42,6 +44,11 @@ struct Kernels {
     void (*max_plus_of_rows)(const double* scores, const double* table, int n_rows, int n_columns, double* out);
     // and the other way round: out[row] = max_column scores[column] + table[row, column]
     void (*max_plus_in_rows)(const double* scores, const double* table, int n_rows, int n_columns, double* out);
+    BoxSteps (*solve_box)(const BoxQp& qp);
+    BoxGap (*value_box)(const BoxRows& rows);
+    void (*add_columns_float)(const ColumnSum<float, float>&);
+    void (*add_columns_mixed)(const ColumnSum<float, double>&);
+    void (*add_columns_double)(const ColumnSum<double, double>&);
 };
 
 const Kernels& kernels();
@@ -66,6 +73,12 @@ inline void max_plus_of_rows(const double* scores, const double* table, int n_ro
 inline void max_plus_in_rows(const double* scores, const double* table, int n_rows, int n_columns, double* out) {
     kernels().max_plus_in_rows(scores, table, n_rows, n_columns, out);
 }
+
+inline BoxSteps solve_box(const BoxQp& qp) { return kernels().solve_box(qp); }
+inline BoxGap value_box(const BoxRows& rows) { return kernels().value_box(rows); }
+inline void add_columns(const ColumnSum<float, float>& task) { kernels().add_columns_float(task); }
+inline void add_columns(const ColumnSum<float, double>& task) { kernels().add_columns_mixed(task); }
+inline void add_columns(const ColumnSum<double, double>& task) { kernels().add_columns_double(task); }
 
 inline void kernel_values(const KernelTask<float>& task) { kernels().kernel_values_float(task); }
 inline void kernel_values(const KernelTask<double>& task) { kernels().kernel_values_double(task); }

@@ -6,7 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "scores/column_sum.hpp"
 #include "scores/kernel_product.hpp"
+#include "scores/kernels.hpp"
 
 namespace maxmargin {
 
@@ -40,23 +42,19 @@ class TypedColumns : public RowColumns {
         constexpr int64_t chunk_rows = 1024;
         const int64_t n = static_cast<int64_t>(diagonal_.size());
         std::vector<std::vector<Sum>> memories(std::max(workers_.n_threads, 1));
+        std::vector<Moved> by_label(stride);
+        for (size_t p = 0; p < columns_.size(); ++p)
+            for (int label = 0; label < stride; ++label) by_label[label].add(columns_[p], change[p * static_cast<size_t>(stride) + label]);
         // To its end: scores of some rows only would no longer be those of any α.
         for_each_chunk((n + chunk_rows - 1) / chunk_rows, {workers_.n_threads, {}}, [&](int64_t chunk, int thread) {
             const int64_t first = chunk * chunk_rows, length = std::min(chunk_rows, n - first);
             for (int label = 0; label < stride; ++label) {
+                const Moved& moved = by_label[label];
+                if (moved.columns.empty()) continue;
                 std::vector<Sum>& sum = memories[thread];
                 sum.assign(chunk_rows, Sum{0});
-                double total = 0.0;
-                bool any = false;
-                for (size_t p = 0; p < columns_.size(); ++p) {
-                    const double a = change[p * static_cast<size_t>(stride) + label];
-                    if (a == 0.0) continue;
-                    any = true;
-                    total += a;
-                    const Scalar* column = columns_[p] + first;
-                    for (int64_t r = 0; r < length; ++r) sum[r] += static_cast<Sum>(a) * static_cast<Sum>(column[r]);
-                }
-                for (int64_t r = 0; any && r < length; ++r) scores[(first + r) * stride + label] += static_cast<double>(sum[r]) + total * constant_;
+                add_columns(ColumnSum<Scalar, Sum>{moved.columns.data(), moved.factors.data(), static_cast<int64_t>(moved.columns.size()), first, length, sum.data()});
+                for (int64_t r = 0; r < length; ++r) scores[(first + r) * stride + label] += static_cast<double>(sum[r]) + moved.total * constant_;
             }
         });
     }
@@ -65,6 +63,18 @@ class TypedColumns : public RowColumns {
     Workers workers_;
 
   private:
+    // The columns that move the scores of one label.
+    struct Moved {
+        std::vector<const Scalar*> columns;
+        std::vector<double> factors;
+        double total = 0.0;
+        void add(const Scalar* column, double factor) {
+            if (factor == 0.0) return;
+            columns.push_back(column);
+            factors.push_back(factor);
+            total += factor;
+        }
+    };
     // The columns of some rows, without the constant; they stay until the next call.
     virtual std::vector<const Scalar*> columns(std::span<const int64_t> rows) = 0;
 

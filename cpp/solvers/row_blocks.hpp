@@ -18,6 +18,7 @@
 #include "scores/sparse_copy.hpp"
 #include "solvers/joint_blocks.hpp"
 #include "solvers/label_masses.hpp"
+#include "solvers/sign_rows.hpp"
 #include "threads/parallel.hpp"
 
 namespace maxmargin {
@@ -42,7 +43,8 @@ class RowBlocks {
         int64_t visits = 0, moves = 0;
     };
     // Visits the active blocks in random order. Those whose gap exceeds tolerance · C_i are solved, the others are active no more.
-    Sweep sweep(double tolerance, uint64_t seed, MovingWeights w, const Workers& workers);
+    // With columns and two classes all blocks may be visited, until no gap exceeds that, or all gaps together are small enough.
+    Sweep sweep(double tolerance, double enough, uint64_t seed, MovingWeights w, const Workers& workers);
 
     // Takes over the α of planes, cut down to the budgets, each example's by itself or all alike; returns whether there was anything to
     // cut. w has to be summed then, and evaluate() has to come before the next sweep.
@@ -101,12 +103,12 @@ class RowBlocks {
 
     void drop_resting();
 
-    // With columns: some blocks at a time, over each other's changes, then the scores of all rows at once.
-    Sweep sweep_columns(double tolerance, double* scores);
-    // The places in the list of active blocks, from the next on, of some blocks that will move; the others are noted to rest.
-    size_t choose_batch(size_t next, double tolerance, const double* scores, Sweep& result);
+    // In row_batches.cpp, with columns:
+    Sweep sweep_signs(double tolerance, double enough, double* scores);
+    SignRows sign_rows(double tolerance, const double* scores);
+    Sweep sweep_labels(double tolerance, double* scores);
+    size_t choose_labels(size_t next, double tolerance, const double* scores, Sweep& result);
     void solve_batch(double tolerance, double* scores, Sweep& result);
-    double gap_at(int64_t example, const double* scores);
 
     template <class Scalar>
     void fetch_ahead(size_t place, const Scalar* w) const;

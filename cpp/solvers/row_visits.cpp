@@ -16,9 +16,6 @@ namespace {
 
 constexpr int64_t visits_per_poll = 256;
 constexpr int64_t max_block_steps = 10000;
-// With kernel columns so many blocks are solved over each other's changes, in so many rounds, before all scores follow.
-constexpr size_t most_in_batch = 240;
-constexpr int batch_rounds = 3;
 // How far ahead of a visit its row is fetched, and where it begins.
 constexpr size_t fetch_row = 6, fetch_place = 12;
 
@@ -107,11 +104,11 @@ void RowBlocks::fetch_ahead(size_t place, const Scalar* w) const {
     }
 }
 
-RowBlocks::Sweep RowBlocks::sweep(double tolerance, uint64_t seed, MovingWeights w, const Workers& workers) {
+RowBlocks::Sweep RowBlocks::sweep(double tolerance, double enough, uint64_t seed, MovingWeights w, const Workers& workers) {
     Sweep result;
     random_order(active_.size(), copy_ ? stretch_of_random_rows : std::max<size_t>(active_.size(), 1), seed, memory_->order);
     for_each_chunk(1, workers, [&](int64_t, int) {
-        if (columns_) result = sweep_columns(tolerance, w.exact);
+        if (columns_) result = labels_.is_sign ? sweep_signs(tolerance, enough, w.exact) : sweep_labels(tolerance, w.exact);
         else result = w.rounded ? sweep_any(tolerance, w.rounded) : sweep_any(tolerance, w.exact);
     });
     return result;
@@ -182,84 +179,6 @@ bool RowBlocks::visit_labels(int64_t example, const Scalar* scores, double toler
     else solve_best(example);
     result.gain += take(example);
     return true;
-}
-
-double RowBlocks::gap_at(int64_t example, const double* scores) {
-    double highest, paid, total = 0.0;
-    if (labels_.is_sign) {
-        const double delta = loss(example, 0);
-        highest = delta - factor(delta) * truth_[example] * scores[example];
-        total = alpha_[example];
-        paid = total * highest;
-    } else {
-        highest = value_labels(example, scores + example * stride_, *memory_);
-        paid = paid_by(example, *memory_, total);
-    }
-    return gap(highest, paid, total, budgets_[example]);
-}
-
-RowBlocks::Sweep RowBlocks::sweep_columns(double tolerance, double* scores) {
-    Sweep result;
-    memory_->rests.assign(active_.size(), 0);
-    for (size_t next = 0; next < memory_->order.size();) {
-        heartbeat();
-        next = choose_batch(next, tolerance, scores, result);
-        solve_batch(tolerance, scores, result);
-    }
-    result.visits = n_active();
-    drop_resting();
-    result.moves = n_active();
-    return result;
-}
-
-size_t RowBlocks::choose_batch(size_t next, double tolerance, const double* scores, Sweep& result) {
-    const std::vector<int32_t>& order = memory_->order;
-    std::vector<int64_t>& batch = memory_->batch;
-    for (batch.clear(); next < order.size() && batch.size() < most_in_batch; ++next) {
-        const int64_t example = active_[order[next]];
-        const double own_gap = gap_at(example, scores);
-        result.gap += std::max(0.0, own_gap);
-        if (own_gap > tolerance * budgets_[example]) batch.push_back(example);
-        else memory_->rests[order[next]] = 1;
-    }
-    return next;
-}
-
-void RowBlocks::solve_batch(double tolerance, double* scores, Sweep& result) {
-    const std::vector<int64_t>& batch = memory_->batch;
-    const size_t n = batch.size(), stride = static_cast<size_t>(stride_);
-    if (n == 0) return;
-    std::vector<double>&among = memory_->among, &own = memory_->own_scores, &change = memory_->change;
-    columns_->prepare(batch, among);
-    own.resize(n * stride);
-    change.assign(n * stride, 0.0);
-    for (size_t p = 0; p < n; ++p) std::copy_n(scores + batch[p] * stride_, stride, own.data() + p * stride);
-    const auto move = [&](size_t p, int32_t label, double a) {
-        if (a == 0.0) return;
-        change[p * stride + label] += a;
-        for (size_t q = 0; q < n; ++q) own[q * stride + label] += a * among[p * n + q];
-    };
-    Sweep inner;
-    for (int round = 0; round < batch_rounds; ++round) {
-        bool any = false;
-        for (size_t p = 0; p < n; ++p) {
-            if (labels_.is_sign) {
-                double step;
-                if (!visit_sign(batch[p], own[p], tolerance, inner, step)) continue;
-                move(p, 0, step);
-            } else {
-                if (!visit_labels(batch[p], own.data() + p * stride, tolerance, inner)) continue;
-                double sum = 0.0;
-                for (const LabelMass& mass : memory_->changes) sum += mass.alpha;
-                move(p, truth_[batch[p]], sum);
-                for (const LabelMass& mass : memory_->changes) move(p, mass.label, -mass.alpha);
-            }
-            any = true;
-        }
-        if (!any) break;
-    }
-    result.gain += inner.gain;
-    columns_->add(change, stride_, scores);
 }
 
 // All labels in closed form: their planes have the same factor.
@@ -355,5 +274,7 @@ void RowBlocks::write(int64_t example, Scalar* w) const {
         for (const LabelMass& change : changes) at[change.label] -= static_cast<Scalar>(change.alpha) * static_cast<Scalar>(x);
     });
 }
+
+template bool RowBlocks::visit_labels<double>(int64_t, const double*, double, Sweep&);
 
 }  // namespace maxmargin

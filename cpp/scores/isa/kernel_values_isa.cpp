@@ -2,112 +2,15 @@
 // file, no standard header but <cstdint>.
 #include "scores/isa/kernel_values.hpp"
 
+#include "scores/isa/lanes.hpp"
+
 namespace maxmargin::MAXMARGIN_ISA {
 
 namespace {
 
-// Vectors of the widest kind the instruction set has; compilers without such types get arrays that they may vectorise.
-#if defined(__AVX512F__)
-constexpr int vector_bytes = 64;
-#elif defined(__AVX__)
-constexpr int vector_bytes = 32;
-#else
-constexpr int vector_bytes = 16;
-#endif
-
-template <class Scalar>
-struct IntegerOf {
-    using type = int32_t;
-};
-template <>
-struct IntegerOf<double> {
-    using type = int64_t;
-};
-
-template <class Scalar>
-struct Lanes {
-    static constexpr int width = vector_bytes / static_cast<int>(sizeof(Scalar));
-    static constexpr int per_panel = panel_rows / width;
-    using Integer = typename IntegerOf<Scalar>::type;
-#if defined(__GNUC__)
-    typedef Scalar Vector __attribute__((vector_size(vector_bytes)));
-    typedef Integer IntegerVector __attribute__((vector_size(vector_bytes)));
-    Vector v;
-
-    static Lanes all(Scalar x) { return {x - Vector{}}; }
-    static Lanes load(const Scalar* at) {
-        Lanes lanes;
-        __builtin_memcpy(&lanes.v, at, sizeof(Vector));
-        return lanes;
-    }
-    void store(Scalar* at) const { __builtin_memcpy(at, &v, sizeof(Vector)); }
-    friend Lanes operator+(Lanes a, Lanes b) { return {a.v + b.v}; }
-    friend Lanes operator-(Lanes a, Lanes b) { return {a.v - b.v}; }
-    friend Lanes operator*(Lanes a, Lanes b) { return {a.v * b.v}; }
-    friend Lanes operator/(Lanes a, Lanes b) { return {a.v / b.v}; }
-    Lanes at_least(Lanes low) const { return {v < low.v ? low.v : v}; }
-    Lanes at_most(Lanes high) const { return {v > high.v ? high.v : v}; }
-    // v · 2^n, from n + magic: n goes into the exponent.
-    Lanes scaled(Lanes shifted) const { return {(Vector)((IntegerVector)v + ((IntegerVector)shifted.v << mantissa_bits))}; }
-#else
-    Scalar v[width];
-
-    template <class Value>
-    static Lanes each(Value&& value) {
-        Lanes lanes;
-        for (int k = 0; k < width; ++k) lanes.v[k] = value(k);
-        return lanes;
-    }
-    static Lanes all(Scalar x) {
-        return each([&](int) { return x; });
-    }
-    static Lanes load(const Scalar* at) {
-        return each([&](int k) { return at[k]; });
-    }
-    void store(Scalar* at) const {
-        for (int k = 0; k < width; ++k) at[k] = v[k];
-    }
-    friend Lanes operator+(Lanes a, Lanes b) {
-        return each([&](int k) { return a.v[k] + b.v[k]; });
-    }
-    friend Lanes operator-(Lanes a, Lanes b) {
-        return each([&](int k) { return a.v[k] - b.v[k]; });
-    }
-    friend Lanes operator*(Lanes a, Lanes b) {
-        return each([&](int k) { return a.v[k] * b.v[k]; });
-    }
-    friend Lanes operator/(Lanes a, Lanes b) {
-        return each([&](int k) { return a.v[k] / b.v[k]; });
-    }
-    Lanes at_least(Lanes low) const {
-        return each([&](int k) { return v[k] < low.v[k] ? low.v[k] : v[k]; });
-    }
-    Lanes at_most(Lanes high) const {
-        return each([&](int k) { return v[k] > high.v[k] ? high.v[k] : v[k]; });
-    }
-    Lanes scaled(Lanes shifted) const {
-        return each([&](int k) {
-            return __builtin_bit_cast(Scalar, __builtin_bit_cast(Integer, v[k]) + (__builtin_bit_cast(Integer, shifted.v[k]) << mantissa_bits));
-        });
-    }
-#endif
-
-    // The number there in all lanes. On Arm a multiplication takes it from one lane of a register, whereas a load into all lanes, which
-    // compilers prefer, keeps one of the two arithmetic units busy.
-    static Lanes all_at(const Scalar* at) {
-        Scalar x = *at;
-#if defined(__aarch64__) && defined(__GNUC__)
-        asm("" : "+w"(x));
-#endif
-        return all(x);
-    }
-
-    // Added to a number of moderate size, it leaves the nearest whole number in the last bits.
-    static constexpr Scalar magic = sizeof(Scalar) == sizeof(float) ? Scalar(12582912) : Scalar(6755399441055744);
-
-  private:
-    static constexpr int mantissa_bits = sizeof(Scalar) == sizeof(float) ? 23 : 52;
-};
+// Vectors of a panel.
+template <class L>
+constexpr int per_panel = panel_rows / L::width;
 
 // 2^x stops here: smaller numbers are denormal, and slow.
 template <class Scalar>
@@ -198,11 +101,11 @@ inline void apply(const KernelFunction& function, int64_t n_values, Scalar* valu
     if constexpr (kind == KernelKind::linear) return;
     using L = Lanes<Scalar>;
     for (int64_t k = 0; k < n_values; k += panel_rows) {
-        L of_panel[L::per_panel];
+        L of_panel[per_panel<L>];
 #pragma GCC unroll 8
-        for (int j = 0; j < L::per_panel; ++j) of_panel[j] = value<kind>(function, L::load(values + k + j * L::width));
+        for (int j = 0; j < per_panel<L>; ++j) of_panel[j] = value<kind>(function, L::load(values + k + j * L::width));
 #pragma GCC unroll 8
-        for (int j = 0; j < L::per_panel; ++j) of_panel[j].store(values + k + j * L::width);
+        for (int j = 0; j < per_panel<L>; ++j) of_panel[j].store(values + k + j * L::width);
     }
 }
 
@@ -219,25 +122,25 @@ inline void meet_tiles(const KernelTask<Scalar>& task, int64_t tile) {
     const Scalar* points = task.points + tile * width * task.n_features;
     const Scalar* terms = task.point_terms + tile * width;
     Scalar* values = task.values + tile * width * panel_rows;
-    L sum[n_points][L::per_panel];
+    L sum[n_points][per_panel<L>];
 #pragma GCC unroll 32
     for (int p = 0; p < n_points; ++p)
-        for (int k = 0; k < L::per_panel; ++k) {
+        for (int k = 0; k < per_panel<L>; ++k) {
             sum[p][k] = L::all(terms[p]) + L::load(task.row_terms + k * L::width);
             if (task.adds) sum[p][k] = sum[p][k] + L::load(values + p * panel_rows + k * L::width);
         }
     for (int64_t f = 0; f < task.n_features; ++f) {
-        L x[L::per_panel];
-        for (int k = 0; k < L::per_panel; ++k) x[k] = L::load(task.rows + f * panel_rows + k * L::width);
+        L x[per_panel<L>];
+        for (int k = 0; k < per_panel<L>; ++k) x[k] = L::load(task.rows + f * panel_rows + k * L::width);
 #pragma GCC unroll 32
         for (int p = 0; p < n_points; ++p) {
             const L z = L::all_at(points + (p / width * task.n_features + f) * width + p % width);
-            for (int k = 0; k < L::per_panel; ++k) sum[p][k] = sum[p][k] + z * x[k];
+            for (int k = 0; k < per_panel<L>; ++k) sum[p][k] = sum[p][k] + z * x[k];
         }
     }
 #pragma GCC unroll 32
     for (int p = 0; p < n_points; ++p)
-        for (int k = 0; k < L::per_panel; ++k) value<kind>(task.function, sum[p][k]).store(values + p * panel_rows + k * L::width);
+        for (int k = 0; k < per_panel<L>; ++k) value<kind>(task.function, sum[p][k]).store(values + p * panel_rows + k * L::width);
 }
 
 template <KernelKind kind, class Scalar>
@@ -254,14 +157,14 @@ inline void meet_all(const KernelTask<Scalar>& task) {
 template <class Scalar>
 void sum_products(const SparseKernelTask<Scalar>& task) {
     using L = Lanes<Scalar>;
-    L sum[L::per_panel];
-    for (int k = 0; k < L::per_panel; ++k) sum[k] = L::all(task.row_term) + L::load(task.point_terms + k * L::width);
+    L sum[per_panel<L>];
+    for (int k = 0; k < per_panel<L>; ++k) sum[k] = L::all(task.row_term) + L::load(task.point_terms + k * L::width);
     for (int64_t j = 0; j < task.length; ++j) {
         const Scalar* z = task.points + static_cast<int64_t>(task.indices[j]) * panel_rows;
         const L x = L::all_at(task.entries + j);
-        for (int k = 0; k < L::per_panel; ++k) sum[k] = sum[k] + x * L::load(z + k * L::width);
+        for (int k = 0; k < per_panel<L>; ++k) sum[k] = sum[k] + x * L::load(z + k * L::width);
     }
-    for (int k = 0; k < L::per_panel; ++k) sum[k].store(task.values + k * L::width);
+    for (int k = 0; k < per_panel<L>; ++k) sum[k].store(task.values + k * L::width);
 }
 
 // So many values are added up in Scalar, by several sums, of which none waits for another.
@@ -273,12 +176,12 @@ inline void add_values(const PanelSum<Scalar>& task) {
     using L = Lanes<Scalar>;
     for (int64_t first = 0; first < task.n_points; first += most_added) {
         const int64_t end = first + most_added < task.n_points ? first + most_added : task.n_points;
-        L sum[n_sums][L::per_panel];
+        L sum[n_sums][per_panel<L>];
         for (int s = 0; s < n_sums; ++s)
-            for (int k = 0; k < L::per_panel; ++k) sum[s][k] = L::all(0);
+            for (int k = 0; k < per_panel<L>; ++k) sum[s][k] = L::all(0);
         const auto add = [&](int64_t p, L* to) {
             const L a = L::all(task.coefficients[p]);
-            for (int k = 0; k < L::per_panel; ++k) to[k] = to[k] + a * L::load(task.values + p * panel_rows + k * L::width);
+            for (int k = 0; k < per_panel<L>; ++k) to[k] = to[k] + a * L::load(task.values + p * panel_rows + k * L::width);
         };
         int64_t p = first;
         for (; p + n_sums <= end; p += n_sums)
@@ -286,7 +189,7 @@ inline void add_values(const PanelSum<Scalar>& task) {
             for (int s = 0; s < n_sums; ++s) add(p + s, sum[s]);
         for (; p < end; ++p) add(p, sum[0]);
         Scalar totals[panel_rows];
-        for (int k = 0; k < L::per_panel; ++k) ((sum[0][k] + sum[1][k]) + (sum[2][k] + sum[3][k])).store(totals + k * L::width);
+        for (int k = 0; k < per_panel<L>; ++k) ((sum[0][k] + sum[1][k]) + (sum[2][k] + sum[3][k])).store(totals + k * L::width);
         for (int r = 0; r < panel_rows; ++r) task.sums[r] += static_cast<double>(totals[r]);
     }
 }
@@ -294,10 +197,10 @@ inline void add_values(const PanelSum<Scalar>& task) {
 template <class Scalar>
 inline void add_values(const MirroredSum<Scalar>& task) {
     using L = Lanes<Scalar>;
-    L a[L::per_panel];
-    for (int k = 0; k < L::per_panel; ++k) a[k] = L::load(task.coefficients + k * L::width);
+    L a[per_panel<L>];
+    for (int k = 0; k < per_panel<L>; ++k) a[k] = L::load(task.coefficients + k * L::width);
     for (int64_t p = 0; p < task.n_points; ++p)
-        for (int k = 0; k < L::per_panel; ++k) {
+        for (int k = 0; k < per_panel<L>; ++k) {
             const int64_t at = p * panel_rows + k * L::width;
             (L::load(task.sums + at) + a[k] * L::load(task.values + at)).store(task.sums + at);
         }

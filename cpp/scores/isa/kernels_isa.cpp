@@ -3,6 +3,8 @@
 // the inline functions of kernels.hpp and features.hpp are not used.
 #include "scores/kernels.hpp"
 
+#include "scores/isa/box_qp.hpp"
+#include "scores/isa/column_sum.hpp"
 #include "scores/isa/kernel_values.hpp"
 #include "scores/isa/table_messages.hpp"
 
@@ -198,7 +200,7 @@ void max_plus(const Scalar* previous, const Scalar* transition, int n_labels, in
 Kernels table();
 Kernels table() {
     return {MAXMARGIN_NAME(MAXMARGIN_ISA), score_rows<float>, score_rows<double>, max_plus<float>, max_plus<double>,
-            kernel_values, kernel_values, kernel_values, kernel_values, add_panel, add_panel, add_panel, add_panel, box_bounds, box_bounds, max_plus_of_rows, max_plus_in_rows};
+            kernel_values, kernel_values, kernel_values, kernel_values, add_panel, add_panel, add_panel, add_panel, box_bounds, box_bounds, max_plus_of_rows, max_plus_in_rows, solve_box, value_box, add_columns, add_columns, add_columns};
 }
 
 }  // namespace maxmargin::MAXMARGIN_ISA

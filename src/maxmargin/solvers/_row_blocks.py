@@ -31,6 +31,8 @@ from maxmargin.solvers.base import Iterate, Task
 _TOLERANCE_SHARE = 0.15
 # Sweeps end when they see this share of the gap of the last pass, or less where that reduced the gap too little.
 _REDUCTION, _SLOW = 0.3, 0.7
+# Or where all of it is this share of the tolerance: of gaps that visits see, and of those at scores of all rows.
+_CLOSE, _CLOSE_BY_SCORES = 0.5, 0.9
 # In any case they end when they have visited so many times all examples, or this share of all visits before.
 _MOST_ROUNDS, _VISIT_SHARE = 3.0, 0.25
 # Sweeps are not judged before so many visits of all examples.
@@ -169,17 +171,19 @@ class RowBlocks:
     def sweep(self, *, precise: bool) -> None:
         """Sweep over the blocks that move until a pass over all examples is due, then sum w anew."""
         most_visits = max(_MOST_ROUNDS * self._problem.n_examples, _VISIT_SHARE * self._all_visits)
+        close = self._task.tol * (_CLOSE if self._problem.has_vectors else _CLOSE_BY_SCORES)
         while self._blocks.n_active and self._n_visits < most_visits and self._n_sweeps < self._most_sweeps:
             with self._watch("sweeps" if self._n_sweeps else "visits"):
                 seed = int(self._task.rng.integers(2**63))
-                swept = self._blocks.sweep(self._tolerance, seed, *self._moving(precise))
+                enough = 0.0 if self._gap is None else max(close * self._dual, self._reduction * self._gap)
+                swept = self._blocks.sweep(self._tolerance, seed, *self._moving(precise), enough=enough)
             self._dual += swept.gain
             self._n_sweeps += 1
             self._n_visits += swept.visits
             if self._gap is None:
                 self._gap = swept.gap
                 self._rest_below(swept.gap)
-            is_close = swept.gap <= 0.5 * self._task.tol * self._dual
+            is_close = swept.gap <= close * self._dual
             if is_close or swept.gap <= self._reduction * self._gap or self._task.is_over:
                 break
         self._all_visits += self._n_visits

@@ -1,0 +1,120 @@
+"""Two classes with an exact kernel under block-dual: batches of rows, solved by pairs, against bounds taken apart from it."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import maxmargin as mm
+from maxmargin import _core
+
+pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
+
+
+def rbf(X, gamma=0.3):
+    return np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(-1))
+
+
+def overlapping(n, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.choice([-1, 1], n)
+    return rng.normal(size=(n, 3)) + 0.5 * y[:, None], y
+
+
+def trained(K, y, C=1.0, *, tol=1e-8, **settings):
+    model = mm.models.Binary(kernel=mm.Kernel("precomputed"))
+    return mm.train(model, K, y, C, solver="block-dual", tol=tol, **settings)
+
+
+def bounds(K, y, solution, C, *, squared=False, weight=1.0):
+    """Primal and dual of the coefficients by their definitions; α = y · coefficient must be feasible."""
+    coef = np.zeros(len(y))
+    coef[solution.expansion.basis] = solution.expansion.coef[0]
+    alpha, scores = y * coef, K @ coef
+    assert np.all(alpha >= 0.0)
+    assert squared or np.all(alpha <= C * weight * (1 + 1e-12))
+    slack, square = np.maximum(1.0 - y * scores, 0.0), coef @ scores
+    cost = C * np.sum(weight * slack ** (2 if squared else 1))
+    has_weight = np.broadcast_to(np.asarray(weight) > 0.0, alpha.shape)
+    ridge = (
+        np.sum(alpha[has_weight] ** 2 / (4.0 * C * np.broadcast_to(weight, alpha.shape)[has_weight]))
+        if squared
+        else 0.0
+    )
+    return 0.5 * square + cost, alpha.sum() - 0.5 * square - ridge
+
+
+@pytest.mark.parametrize("instruction_set", _core.instruction_sets())
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0, 1e4])
+def test_the_gap_closes_whatever_C_is(C, loss, instruction_set):
+    usual = _core.instruction_set()
+    X, y = overlapping(150)
+    K = rbf(X)
+    _core.use_instruction_set(instruction_set)
+    try:
+        solution = trained(K, y, C, loss=loss)
+    finally:
+        _core.use_instruction_set(usual)
+    primal, dual = bounds(K, y, solution, C, squared=loss == "squared_hinge")
+    assert primal - dual <= 1e-7 * primal
+    assert solution.certificate.dual == pytest.approx(dual, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 121, 1000])
+def test_any_number_of_rows_has_batches(n):
+    X, y = overlapping(n, seed=n)
+    K = rbf(X)
+    solution = trained(K, y, 3.0, tol=1e-6)
+    primal, dual = bounds(K, y, solution, 3.0)
+    assert solution.certificate.converged
+    assert primal - dual <= 1.1e-6 * primal
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_rows_without_weight_or_kernel_are_left_where_they_belong(loss):
+    X, y = overlapping(60)
+    K = rbf(X)
+    K[10:15], K[:, 10:15] = 0.0, 0.0
+    weight = np.where(np.arange(60) % 7 == 0, 0.0, 1.5)
+    solution = trained(K, y, 2.0, loss=loss, sample_weight=weight)
+    primal, dual = bounds(K, y, solution, 2.0, squared=loss == "squared_hinge", weight=weight)
+    assert solution.certificate.primal == pytest.approx(primal, rel=1e-9)
+    # Rows of zeros pay whatever w is; what they carry has no part in w, and none in the model.
+    assert primal - dual - 2.0 * weight[10:15].sum() <= 1e-7 * primal
+
+
+def test_rows_that_are_all_alike_are_one():
+    y = np.repeat([1, -1], [30, 20])
+    solution = trained(np.ones((50, 50)), y, 0.5)
+    primal, dual = bounds(np.ones((50, 50)), y, solution, 0.5)
+    assert primal - dual <= 1e-7 * primal
+    # w ≥ 1 costs ½w² + 20 C (1 + w), w = 1 that of 20 rows and no more of the others.
+    assert primal == pytest.approx(0.5 + 20 * 0.5 * 2.0, rel=1e-7)
+
+
+def test_pairs_of_opposite_labels_at_one_place_spend_all_they_have():
+    X, y = overlapping(40)
+    X, y = np.repeat(X, 2, axis=0), np.repeat(y, 2)
+    y[1::2] *= -1
+    solution = trained(rbf(X), y, 10.0)
+    assert solution.certificate.primal == pytest.approx(10.0 * 80, rel=1e-7)
+
+
+def test_a_large_C_takes_few_passes_and_no_newton_steps():
+    """Rows taken in random order pushed each other back and forth: thousands of visits of each, or Newton's method at last."""
+    X, y = overlapping(1500)
+    solution = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.3)), X, y, 1000.0, solver="block-dual", tol=1e-3)
+    assert solution.certificate.converged
+    assert sum(record["joint_steps"] for record in solution.history) == 0
+    assert sum(record["visits"] for record in solution.history) <= 300 * 1500
+
+
+def test_what_a_callback_breaks_off_is_the_point_of_its_coefficients():
+    X, y = overlapping(400)
+    K = rbf(X)
+    with pytest.warns(ConvergenceWarning):
+        solution = trained(K, y, 100.0, callback=lambda record: record["iteration"] >= 2)
+    primal, dual = bounds(K, y, solution, 100.0)
+    assert solution.certificate.primal == pytest.approx(primal, rel=1e-9)
+    assert solution.certificate.dual <= primal
+    assert dual <= solution.certificate.dual * (1 + 1e-9)
