@@ -72,32 +72,43 @@ def test_block_dual_with_columns_that_do_not_fit(cache):
     assert np.allclose(solutions[0].w, solutions[1].w, atol=1e-9)
 
 
-def test_auto_takes_cuts_where_columns_do_not_fit():
+@pytest.mark.parametrize(
+    ("model", "gamma", "C", "if_few"),
+    [
+        (mm.models.Multiclass, 0.5, 1.0, "one-slack"),
+        (mm.models.Binary, 0.5, 1.0, "block-dual"),  # its columns seldom come back
+        (mm.models.Binary, 30.0, 1.0, "one-slack"),  # cuts leave out what is nearly 0
+        (mm.models.Binary, 30.0, 50.0, "block-dual"),  # but are slow here
+    ],
+)
+def test_auto_looks_at_whether_columns_fit(model, gamma, C, if_few):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(2100, 3)), np.where(rng.random(2100) > 0.5, 1, -1)
-    for cache, expected in ((1000.0, "block-dual"), (1.0, "one-slack")):
-        solution = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.5, cache=cache)), X, y, tol=0.05)
+    X, y = rng.normal(size=(2100, 3)), rng.integers(2, size=2100)
+    for cache, expected in ((1000.0, "block-dual"), (1.0, if_few)):
+        kernel = mm.Kernel("rbf", gamma, cache=cache, constant=1.0)
+        one = model(kernel=kernel) if model is mm.models.Binary else model(2, kernel=kernel)
+        solution = mm.train(one, X, 2 * y - 1 if model is mm.models.Binary else y, C, tol=0.05)
         assert solution.solver == expected
         assert "kernel_cache" in solution.history[0]["reason"]
 
 
-def test_auto_takes_cuts_where_C_times_the_kernel_is_large():
+def test_auto_takes_cuts_of_many_classes_where_C_times_the_kernel_is_very_large():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(700, 3))
-    y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=700) > 0, 1, -1)
-    # Few rows are soon moved together.
-    for n, C, expected in ((700, 20.0, "block-dual"), (700, 1000.0, "one-slack"), (400, 1000.0, "block-dual")):
-        solution = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.5)), X[:n], y[:n], C)
-        assert solution.solver == expected
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=400) > 0, 1, -1)
+    two = mm.models.Binary(kernel=mm.Kernel("rbf", 0.5))
+    for C in (1000.0, 1e6):
+        solution = mm.train(two, X, y, C)
+        assert solution.solver == "block-dual"
         assert solution.certificate.converged
-        assert (f"k(x, x) is {C:.0f}" in solution.history[0]["reason"]) == (expected == "one-slack")
-    # The squared hinge has no cuts, and cuts of many classes take longer.
-    squared = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.5)), X, y, 1000.0, loss="squared_hinge", tol=0.1)
-    classes = mm.train(mm.models.Multiclass(2, kernel=mm.Kernel("rbf", 0.5)), X, (y + 1) // 2, 1000.0, tol=0.1)
+    squared = mm.train(two, X, y, 1e6, loss="squared_hinge", tol=0.1)
+    many = mm.models.Multiclass(2, kernel=mm.Kernel("rbf", 0.5))
+    classes = mm.train(many, X, (y + 1) // 2, 1000.0, tol=0.1)
     assert squared.solver == classes.solver == "block-dual"
-    classes = mm.train(mm.models.Multiclass(2, kernel=mm.Kernel("rbf", 0.5)), X, (y + 1) // 2, 1e6, tol=0.1)
+    classes = mm.train(many, X, (y + 1) // 2, 1e6, tol=0.1)
     assert classes.solver == "one-slack"
     assert classes.certificate.converged
+    assert "k(x, x) is 1000000" in classes.history[0]["reason"]
 
 
 def test_few_rows_of_many_classes_are_moved_by_columns():
@@ -115,10 +126,15 @@ def test_auto_takes_cuts_where_rows_have_most_in_common():
     X = rng.normal(size=(400, 3))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
     for constant, expected in ((1.0, "block-dual"), (1e4, "one-slack")):
-        solution = mm.train(mm.models.Binary(kernel=mm.Kernel("rbf", 0.5, constant=constant)), X, y)
+        kernel = mm.Kernel("rbf", 0.5, constant=constant)
+        solution = mm.train(mm.models.Multiclass(2, kernel=kernel), X, (y + 1) // 2)
         assert solution.solver == expected
         assert solution.certificate.converged
         assert ("one direction" in solution.history[0]["reason"]) == (expected == "one-slack")
+        # Pairs of rows of two classes move along it and leave it alone.
+        solution = mm.train(mm.models.Binary(kernel=kernel), X, y)
+        assert solution.solver == "block-dual"
+        assert solution.certificate.converged
 
 
 @pytest.mark.parametrize("kind", ["binary", "chain"])

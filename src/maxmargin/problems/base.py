@@ -218,6 +218,16 @@ class Problem(ABC):
         return False
 
     @property
+    def mean_value(self) -> float:
+        """The mean of k(x, z) over that of k(x, x), without the constant, by a sample; where there is a kernel."""
+        return 1.0
+
+    @property
+    def computes_values(self) -> bool:
+        """Whether kernel values are computed by the core, not by a function in Python; where there is a kernel."""
+        return False
+
+    @property
     def largest_square(self) -> float:
         """The largest k(x, x), by a sample; where there is a kernel."""
         return 0.0

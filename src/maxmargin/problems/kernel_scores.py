@@ -126,7 +126,9 @@ class KernelScores(Problem):
         if self._must_be_double or n_rows <= DOUBLE_ROWS or self.kernel.name != "rbf" or not np.isfinite(C):
             return False
         rows, points = sample_of(n_rows, SAMPLED_ROWS), sample_of(n_rows, 4 * SAMPLED_ROWS)
-        largest = float(np.sqrt((self.kernel(self._X[rows], self._X[points]) ** 2).mean(axis=1).max()))
+        # The constant is added in double.
+        values = replace(self.kernel, constant=0.0)(self._X[rows], self._X[points])
+        largest = float(np.sqrt((values**2).mean(axis=1).max()))
         heaviest = 1.0 if self.sample_weight is None else float(self.sample_weight.max())
         error = _ROUNDING * (_FEW_UNITS + self._largest_exponent(rows))
         return bool(error * C * heaviest * np.sqrt(n_rows) * largest <= _SINGLE_SHARE * tol)
@@ -187,6 +189,18 @@ class KernelScores(Problem):
     def has_signs(self) -> bool:
         """Whether an output is one of two signs."""
         return self.stride == 1
+
+    @property
+    def mean_value(self) -> float:
+        """The mean of k(x, z) over that of k(x, x), without the constant, by a sample."""
+        values = self.sample_matrix() - self.kernel.constant
+        squares, n = float(np.trace(values)), len(values)
+        return float(np.sum(values) - squares) / (squares * (n - 1)) if n > 1 and squares > 0.0 else 1.0
+
+    @property
+    def computes_values(self) -> bool:
+        """Whether kernel values are computed by the core, not by a function in Python."""
+        return self.kernel.is_native
 
     @property
     def largest_square(self) -> float:

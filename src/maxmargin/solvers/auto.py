@@ -22,19 +22,18 @@ _SLOW_SEARCH = 1e-2
 _MOST_BYTES = 4e9
 _BYTES_PER_TERM = 48
 _KEPT_PLANES = 10
-# With an exact kernel, rows are moved several times: where fewer columns of the matrix are kept, cuts take less time.
-_SHARE_OF_COLUMNS = 0.25
+# With an exact kernel, rows of many classes are moved several times: where fewer columns of the matrix are kept, cuts take less
+# time. Those of two classes come back so seldom that this holds only where a function gives the columns, or where values are
+# such a share of their squares on average: cuts leave most of them out. A C times k(x, x) above that makes cuts slow.
+_SHARE_OF_COLUMNS, _SMALL_VALUES, _LARGE = 0.25, 0.02, 25.0
 # So many weights take few cuts, and so many examples no time that counts then; nor if these are single rows and the weights not
 # many. With a kernel only very few examples take none. Of graphs, whose searches take long, fewer make cuts the better choice.
 _FEW_GRAPHS = 20
 _FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES, _VERY_FEW_EXAMPLES = 64, 1000, 200, 50
-# With a kernel, rows push each other back and forth when they are moved one by one where nearly all squares lie along one
-# direction (a large constant).
+# With a kernel, rows of many classes push each other back and forth when they are moved one by one where nearly all squares lie
+# along one direction (a large constant), or where C times k(x, x) is so large. Those of two classes are moved by pairs.
 _MOSTLY_SHARED = 0.95
-# With C times k(x, x) above the first, rows of two classes that overlap move each other too far with a kernel, one by one; those
-# of more classes above the second. So few of two classes are soon moved together, by Newton's method.
-_LARGE, _VERY_LARGE = 25.0, 1e5
-_SOON_TOGETHER = 600
+_VERY_LARGE = 1e5
 _SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
 # Sequences with more places have one block each under block-dual, and cuts do at least as well.
 _LONG_EXAMPLE = 2000.0
@@ -199,17 +198,21 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
     """Return block-dual where the columns of the kernel matrix that it comes back to fit in memory, else cuts, which need few."""
     share = problem.kept_columns
     if loss == "hinge" and not choice.options:
-        if share < _SHARE_OF_COLUMNS:
+        if share < _SHARE_OF_COLUMNS and not _are_columns_cheap(problem, C):
             reason = f"{share:.0%} of the columns of the kernel matrix fit in kernel_cache; cuts ask for fewer of them"
             return _with_defaults(Choice("one-slack", reason, {}))
-        if problem.shared_part > _MOSTLY_SHARED:
+        if not problem.has_signs and problem.shared_part > _MOSTLY_SHARED:
             return _with_defaults(Choice("one-slack", _SHARED, {}))
-        are_soon_together = problem.has_signs and problem.n_examples <= _SOON_TOGETHER
-        largest = _LARGE if problem.has_signs else _VERY_LARGE
-        if C * problem.largest_square > largest and not are_soon_together:
+        if not problem.has_signs and C * problem.largest_square > _VERY_LARGE:
             reason = f"C times k(x, x) is {C * problem.largest_square:.0f}: rows one by one may push back and forth"
             return _with_defaults(Choice("one-slack", reason, {}))
     return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
+
+
+def _are_columns_cheap(problem: Problem, C: float) -> bool:
+    if not (problem.has_signs and problem.computes_values):
+        return False
+    return problem.mean_value > _SMALL_VALUES or C * problem.largest_square > _LARGE
 
 
 def _with_defaults(choice: Choice) -> Choice:
