@@ -54,6 +54,8 @@ def ours(name: str, C: float) -> dict[str, Any]:
     parameters: dict[str, Any] = {"kernel_cache": 2000.0, "tol": EPSILON}
     if len(X) > MOST_FOR_EXACT:
         parameters = {"kernel_approximation": "low-rank", "n_components": 2000, "basis": "k-means", "tol": 0.01}
+    # What is imported by the first fit of a process, or by that of SVC before its own, is no part of training.
+    mm.BinarySVM(kernel="rbf").fit(X[:100], y[:100])
     with Stopwatch() as watch:
         svm = mm.BinarySVM(C, kernel="rbf", gamma=GAMMA, fit_intercept=False, **parameters).fit(X, y)
     certificate = svm.certificate_
