@@ -249,3 +249,62 @@ def test_what_other_libraries_take_is_refused_with_advice(make, message):
     X, y = images(2)
     with pytest.raises((TypeError, ValueError), match=message):
         make(X, y)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32, np.str_])
+def test_labels_of_numpy_are_what_they_stand_for(kind):
+    """Classes were of dtype object, which scikit-learn's scores do not take."""
+    graph = mm.Graph([[1.0], [-1.0], [2.0]], [[0, 1], [1, 2]])
+    labels = np.array([1, 0, 1]).astype(kind)
+    usual = mm.GraphSVM().fit([graph], [labels.tolist()]).classes_
+    for given in ([list(labels)], [[labels[0].item(), *labels[1:]]]):
+        fitted = mm.GraphSVM().fit([graph], given)
+        assert fitted.classes_.dtype == usual.dtype
+        assert fitted.predict([graph])[0].tolist() == labels.tolist()
+    stream = mm.GraphSVM(solver="mira").partial_fit([graph], [labels], classes=list(labels))
+    assert stream.classes_.dtype == usual.dtype
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_graphs_without_edges_say_how_many_features_edges_have(columns):
+    apart = mm.Graph([[1.0], [-1.0]], [], np.zeros((0, columns)))
+    joined = mm.Graph([[1.0], [-1.0]], [[0, 1]], np.ones((1, columns)))
+    fitted = mm.GraphSVM().fit([apart], [[1, 0]])
+    assert fitted.edge_coef_.tolist() == np.zeros((1, columns, 1)).tolist()
+    assert [y.tolist() for y in fitted.predict([joined, apart])] == [[1, 0], [1, 0]]
+    stream = mm.GraphSVM(solver="mira").partial_fit([apart], [[1, 0]], classes=[0, 1])
+    assert stream.partial_fit([joined], [[1, 1]]).edge_coef_.shape == (1, columns, 1)
+    # Where some have edges, these count.
+    other = mm.Graph([[1.0], [-1.0]], [])
+    assert mm.GraphSVM().fit([other, joined], [[1, 0]] * 2).edge_coef_.shape == (1, columns, 1)
+
+
+@pytest.mark.parametrize("weight", [1e-200, 1e-101, 1e101])
+def test_losses_whose_squares_have_no_digits_are_refused(weight):
+    """Training did not end."""
+    message = "expected 0 or a number between 1e-100 and 1e\\+100"
+    with pytest.raises(ValueError, match=f"node_weights holds {weight:g}: {message}".replace("1e+101", "1e\\+101")):
+        mm.Graph([[1.0], [2.0]], [[0, 1]], node_weights=[0.0, weight])
+    for cost in ([1.0, weight], [[0.0, weight], [1.0, 0.0]]):
+        with pytest.raises(ValueError, match="cost holds"):
+            mm.train(mm.models.Pairwise(2, cost=cost), [mm.Graph([[1.0], [2.0]], [[0, 1]])], [[0, 1]])
+
+
+def test_margins_of_graphs_are_met_beyond_rounding():
+    """The primal was left at three times the dual for what rounding could have hidden."""
+
+    def example(seed):
+        x = np.random.default_rng(seed).normal(size=(6, 2))
+        return mm.Graph(x, [[i, (i + 1) % 6] for i in range(6)]), (x[:, 0] > 0).astype(int)
+
+    X, y = zip(*map(example, range(6)), strict=True)
+    usual = mm.GraphSVM(C=1e9).fit(X, y).certificate_
+    for C in (1e12, 1e15):
+        certificate = mm.GraphSVM(C=C).fit(X, y).certificate_
+        assert certificate.converged
+        assert certificate.primal == pytest.approx(usual.primal, rel=1e-4)
+
+
+def test_graphs_without_candidates_need_a_number_of_labels():
+    with pytest.raises(ValueError, match="n_labels must say how many"):
+        mm.train(mm.models.Pairwise(None), [mm.Graph(np.eye(2), [[0, 1]])], [[0, 0]])

@@ -14,6 +14,8 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 # Products of two features, summed over examples and multiplied by C, must stay within double precision.
 LARGEST_FEATURE = 1e100
+# So must losses and their squares, which are what a dual is made of.
+_SMALLEST_LOSS, _LARGEST_LOSS = 1e-100, 1e100
 
 
 def check_places(X: Any, name: str = "X") -> None:
@@ -49,6 +51,16 @@ def as_numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold real numbers: {str(error).rstrip('.')}.") from None
+
+
+def check_losses(values: NDArray[np.float64], name: str) -> None:
+    """Refuse losses, or weights that they are multiplied by, that are not 0 and so small or large that their squares are."""
+    is_bad = (values != 0.0) & ~((values >= _SMALLEST_LOSS) & (values <= _LARGEST_LOSS))
+    if is_bad.any():
+        found = values[is_bad].ravel()[0]
+        raise ValueError(
+            f"{name} holds {found:g}: expected 0 or a number between {_SMALLEST_LOSS:g} and {_LARGEST_LOSS:g}."
+        )
 
 
 def as_features(X: Any, name: str = "X") -> Any:

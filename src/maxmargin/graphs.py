@@ -9,7 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._feature_rows import as_array, as_features, as_numbers, check_places, check_scale, first_not_finite
+from maxmargin._feature_rows import (
+    as_array,
+    as_features,
+    as_numbers,
+    check_losses,
+    check_places,
+    check_scale,
+    first_not_finite,
+)
 from maxmargin.problems.base import FloatArray, IntArray
 
 # Nodes and edges have 32-bit numbers in the core.
@@ -270,6 +278,11 @@ class Graphs:
             )
         self.n_edge_features = graph.edge_rows.shape[1]
 
+    @property
+    def declared_edge_features(self) -> int:
+        """How many features edges have, or would have in graphs that have none: as many as their arrays have columns."""
+        return self.n_edge_features or max(graph.edge_rows.shape[1] for graph in self.graphs)
+
     def __len__(self) -> int:
         return len(self.graphs)
 
@@ -434,4 +447,5 @@ def _checked_weights(given: ArrayLike | None, n_nodes: int) -> FloatArray | None
     if is_bad.any():
         node = int(np.argmax(is_bad))
         raise ValueError(f"node_weights[{node}] is {weights[node]:g}; expected a finite number ≥ 0.")
+    check_losses(weights, "node_weights")
     return _frozen(weights)

@@ -113,7 +113,8 @@ class FittedGraph(MaxMarginEstimator):
         Returns
         -------
         list of ndarrays of shape (n_nodes, n_labels)
-            The largest entry of every row is the score of the prediction, in the column of the predicted label. With candidates,
+            The largest entry of every row is the score of the prediction, in the column of the predicted label, unless a warning
+            says that searches stayed open: it may then be that of a better labelling. With candidates,
             a list of arrays for each graph: one for each node, with a number for each of its candidates.
 
         Examples

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.estimators._sequence_data import plain_labels
 from maxmargin.graphs import Graphs
 
 
@@ -36,7 +37,7 @@ def flat_labels(y: Any, data: Graphs) -> list[Hashable]:
                 f"y[{i}] has {len(given)} labels but X[{i}] has {length} nodes: every node needs one label.{hint}"
             )
         flat += given
-    return flat
+    return plain_labels(flat)
 
 
 def by_graph(codes: NDArray[Any], data: Graphs) -> list[NDArray[Any]]:

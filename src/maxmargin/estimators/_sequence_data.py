@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._feature_rows import as_numbers
+from maxmargin._feature_rows import as_numbers, check_losses
 from maxmargin.estimators._base import is_sparse, shortened
 from maxmargin.estimators._streams import check_same_classes
 from maxmargin.estimators._vocabulary import Vocabulary, is_feature_tokens
@@ -123,10 +123,14 @@ def flatten_labels(y: Any, data: Sequences) -> list[Hashable]:
             raise ValueError(
                 f"y[{i}] has {len(labels)} labels but X[{i}] has {length} rows: every token needs one label."
             )
-    flat = list(chain.from_iterable(sequences))
-    if any(isinstance(label, np.generic) for label in flat[:1]):
-        flat = [label.item() if isinstance(label, np.generic) else label for label in flat]
-    return flat
+    return plain_labels(list(chain.from_iterable(sequences)))
+
+
+def plain_labels(labels: list[Any]) -> list[Any]:
+    """Return labels with the numbers and strings that NumPy's scalars stand for."""
+    if not any(issubclass(kind, np.generic) for kind in set(map(type, labels))):
+        return labels
+    return [label.item() if isinstance(label, np.generic) else label for label in labels]
 
 
 def encode_labels(flat: list[Hashable], data: Placed) -> tuple[NDArray[Any], NDArray[np.int32]]:
@@ -161,7 +165,7 @@ def label_set(classes: Any) -> NDArray[Any]:
     """Return labels that a user lists as :func:`encode_labels` would order them."""
     if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
         raise TypeError(f"classes is {classes!r}; expected a collection of labels.")
-    labels = classes.tolist() if isinstance(classes, np.ndarray) else list(classes)
+    labels = classes.tolist() if isinstance(classes, np.ndarray) else plain_labels(list(classes))
     for label in labels:
         if not isinstance(label, Hashable) or label != label:
             raise ValueError(
@@ -236,6 +240,7 @@ def checked_token_weight(token_weight: Sequence[ArrayLike] | None, data: Sequenc
             )
         if not np.all(np.isfinite(array)) or np.any(array < 0):
             raise ValueError(f"token_weight[{i}] must hold finite numbers ≥ 0.")
+        check_losses(array, f"token_weight[{i}]")
         weights.append(array)
     return weights
 

@@ -61,7 +61,8 @@ class GraphSVM(FittedGraph):
         some of these, such as the folds of a cross-validation, may lack a type.
     nonnegative : None, "edges", "all" or dict, default None
         Which weights stay ≥ 0: those of edges, all, or masks for the blocks ``coef`` and ``edge_coef``. With edge features ≥ 0,
-        "potts" or "associative" and two labels, ``"edges"`` makes every search a graph cut, and exact.
+        "potts" or "associative" and two labels, ``"edges"`` makes every search a graph cut, and exact; but for those that
+        "perceptron" and "mira" make on their way, whose average alone is held.
     inference : {"auto", "forest", "cut", "enumeration", "trws", "expansion"}, default "auto"
         How labellings are searched for; see :class:`maxmargin.models.Pairwise`.
     max_passes : int, default 300

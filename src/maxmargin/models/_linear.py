@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin._feature_rows import as_features, as_numbers, check_values, core_features, fits_float
+from maxmargin._feature_rows import as_features, as_numbers, check_losses, check_values, core_features, fits_float
 from maxmargin._parameters import is_integer
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel, LowRank
@@ -326,6 +326,7 @@ def check_cost_matrix(cost: ArrayLike, n_labels: int) -> FloatArray:
         )
     if not np.all(np.isfinite(matrix)) or np.any(matrix < 0):
         raise ValueError("cost must hold finite numbers ≥ 0.")
+    check_losses(matrix, "cost")
     if np.any(np.diag(matrix) != 0):
         raise ValueError("cost must be 0 on the diagonal: the right label costs nothing.")
     return np.ascontiguousarray(matrix)

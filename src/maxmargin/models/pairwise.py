@@ -9,12 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin._feature_rows import as_numbers, core_features
+from maxmargin._feature_rows import as_numbers, check_losses, core_features
 from maxmargin._parameters import is_integer, is_number
 from maxmargin._warnings import warn_caller
 from maxmargin.graphs import Graphs
 from maxmargin.kernels import Expansion
-from maxmargin.models._linear import check_cost_matrix, check_n_labels, check_sample_weight, label_numbers
+from maxmargin.models._linear import (
+    all_mistakes_cost,
+    check_cost_matrix,
+    check_n_labels,
+    check_sample_weight,
+    label_numbers,
+)
 from maxmargin.models._several import PlaceModel
 from maxmargin.problems.base import FloatArray, InexactPredictionWarning, IntArray
 from maxmargin.problems.graph import GraphProblem
@@ -132,7 +138,7 @@ class Pairwise(PlaceModel):
     ) -> GraphProblem:
         """Return the training problem; ``X`` is a list of graphs or Graphs, ``Y`` a list of label-number arrays."""
         data = X if isinstance(X, Graphs) else Graphs(X)
-        self.n_edge_features = data.n_edge_features
+        self.n_edge_features = data.declared_edge_features
         return self._bound(data, Y, sample_weight, rescaling, n_jobs)
 
     def bind_more(self, X: Any, Y: Any, *, sample_weight: ArrayLike | None = None) -> GraphProblem:
@@ -144,12 +150,14 @@ class Pairwise(PlaceModel):
     def _bound(
         self, data: Graphs, Y: Any, sample_weight: ArrayLike | None, rescaling: str, n_jobs: int
     ) -> GraphProblem:
-        graph = self._graph(data, self._label_numbers(Y, data))
+        self._check_kind(data)
+        y = self._label_numbers(Y, data)
+        graph = self._graph(data, y)
         if rescaling == "slack":
             self._check_enumerable(graph)
         rows = data.rows()
         self.n_features = rows.shape[1]
-        return GraphProblem(
+        problem = GraphProblem(
             graph,
             _core.LinearSpace(core_features(rows), graph, rescaling),
             check_sample_weight(sample_weight, len(data)),
@@ -159,6 +167,8 @@ class Pairwise(PlaceModel):
             self.inference if rescaling == "margin" else "enumeration",
             self.max_passes,
         )
+        problem.all_mistakes_cost = all_mistakes_cost(*self._loss(data, y))
+        return problem
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[NDArray[np.int32]]:
         """Return each graph's best label numbers, with an InexactPredictionWarning where these are not known to be the best."""
@@ -230,13 +240,16 @@ class Pairwise(PlaceModel):
                 f"X has {data.n_edge_features} features of edges, but the model was trained with {self.n_edge_features}."
             )
 
-    def _graph(self, data: Graphs, y: NDArray[np.int32] | None) -> _core.Graph:
+    def _check_kind(self, data: Graphs) -> None:
         if data.has_candidates != self.has_candidates:
             raise ValueError(
                 "X has graphs with candidates, which n_labels=None is for."
                 if data.has_candidates
                 else "X has graphs without candidates: n_labels must say how many labels their nodes have."
             )
+
+    def _graph(self, data: Graphs, y: NDArray[np.int32] | None) -> _core.Graph:
+        self._check_kind(data)
         types = data.edge_types()
         if types is not None and data.n_edge_types > self.n_edge_types:
             raise ValueError(f"X has edges of type {data.n_edge_types - 1}, but n_edge_types is {self.n_edge_types}.")
@@ -336,6 +349,7 @@ class Pairwise(PlaceModel):
             return check_cost_matrix(given, self.n_labels), weight
         if given.shape != (self.n_labels,) or not np.all(np.isfinite(given)) or np.any(given < 0):
             raise ValueError(f"cost must hold {self.n_labels} finite numbers ≥ 0.")
+        check_losses(given, "cost")
         return None, given[y] if weight is None else weight * given[y]
 
 

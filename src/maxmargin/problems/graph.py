@@ -174,7 +174,7 @@ class GraphProblem(LinearProblem):
     def _what_is_known(self) -> str:
         if not self.has_bounds:
             return "steps may have been made away from others than the best"
-        missed = "the primal counts the bound on how much" if self.bounds_misses else "and nothing is known of how much"
+        missed = "the primal counts the bound on how much" if self.bounds_misses else "nothing is known of how much"
         return f"{missed}. The dual stays a lower bound"
 
     def report_inexact(self, example: int) -> None:
