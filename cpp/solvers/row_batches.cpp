@@ -4,6 +4,7 @@
 // a few times each.
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "solvers/row_blocks.hpp"
 #include "solvers/row_blocks_memory.hpp"
@@ -20,7 +21,7 @@ constexpr int batch_rounds = 3;
 RowBlocks::Sweep RowBlocks::sweep_signs(double tolerance, double enough, double* scores) {
     Sweep result;
     const auto n = static_cast<int64_t>(alpha_.size());
-    SignRows rows = sign_rows(tolerance, scores);
+    SignRows rows = sign_rows(tolerance, scores, result);
     while (true) {
         heartbeat();
         const BoxGap gap = rows.evaluate(tolerance, squared_, scores);
@@ -31,6 +32,11 @@ RowBlocks::Sweep RowBlocks::sweep_signs(double tolerance, double enough, double*
         const std::span<const int64_t> batch = rows.choose();
         const BoxSteps done = rows.solve(*columns_, scores);
         for (const int64_t row : batch) alpha_[row] = rows.alpha(row);
+        // Those that were worth most cannot move: what is left is rounding.
+        if (done.steps == 0) {
+            active_.clear();
+            break;
+        }
         const auto size = static_cast<int64_t>(batch.size());
         result.gain += done.gain;
         // A step reads two rows of the batch, a visit a column of all rows.
@@ -40,8 +46,8 @@ RowBlocks::Sweep RowBlocks::sweep_signs(double tolerance, double enough, double*
     return result;
 }
 
-// Rows of zeros have no curvature, and nothing to do with the others: they are moved here.
-SignRows RowBlocks::sign_rows(double tolerance, const double* scores) {
+// Rows without curvature are moved here, one by one: those of zeros, which move no score, and what is no kernel.
+SignRows RowBlocks::sign_rows(double tolerance, double* scores, Sweep& result) {
     SignRows rows(static_cast<int64_t>(alpha_.size()));
     for (int64_t i = 0; i < space_->n_examples(); ++i) {
         const double C = budgets_[i];
@@ -50,9 +56,10 @@ SignRows RowBlocks::sign_rows(double tolerance, const double* scores) {
         if (a > 0.0) {
             rows.set(i, {alpha_[i], delta, factor(delta) * truth_[i], a, ridge(i), C, squared_ ? std::numeric_limits<double>::infinity() : C});
         } else {
-            Sweep moved;
             double step;
-            visit_sign(i, scores[i], tolerance, moved, step);
+            if (!visit_sign(i, scores[i], tolerance, result, step) || step == 0.0) continue;
+            columns_->prepare(std::span(&i, 1), memory_->among);
+            columns_->add({step}, 1, scores);
         }
     }
     return rows;

@@ -1,6 +1,7 @@
 #include "solvers/sign_rows.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "scores/kernels.hpp"
@@ -35,7 +36,7 @@ SignRows::SignRows(int64_t n)
       is_in_batch_(n) {}
 
 void SignRows::set(int64_t row, const Row& values) {
-    alpha_[row] = values.alpha;
+    alpha_[row] = std::min(values.alpha, values.upper);
     loss_[row] = values.loss;
     y_[row] = values.y;
     curvature_[row] = values.curvature;

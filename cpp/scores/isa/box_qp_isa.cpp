@@ -26,11 +26,12 @@ double largest_of(L lanes) {
     return largest;
 }
 
-Best best_of(const double* gains, L largest) {
+// Where none is the largest (NaN, or all below 0), the last.
+Best best_of(const double* gains, int64_t n, L largest) {
     const double gain = largest_of(largest);
     int64_t at = 0;
-    while (gains[at] != gain) ++at;
-    return {gain, at};
+    while (at < n - 1 && gains[at] != gain) ++at;
+    return {gains[at], at};
 }
 
 double clipped(double x, double upper) { return x < 0.0 ? 0.0 : x > upper ? upper : x; }
@@ -83,7 +84,7 @@ class Box {
             gain.store(gains_ + k);
             largest = largest.at_least(gain);
         }
-        return best_of(gains_, largest);
+        return best_of(gains_, qp_.n, largest);
     }
 
     // The variable that gains most if the first one goes where it wants to, and follows.
@@ -106,7 +107,7 @@ class Box {
         double most = largest_of(largest);
         const int64_t begin = first / L::width * L::width;
         for (int64_t k = begin; k < begin + L::width; ++k) most = beside_[k] > most ? beside_[k] : most;
-        return best_of(beside_, L::all(most));
+        return best_of(beside_, qp_.n, L::all(most));
     }
 
     double change_of(int64_t k, double value) const {

@@ -8,6 +8,9 @@ There is nothing for an oracle to find then, and one iteration is
 Blocks that a visit finds near their optimum rest until the next pass (the shrinking of Hsieh et al. 2008, by gaps): they hold a
 small share of the gap, and a sweep that solved the others much further would solve a problem without them.
 
+With a kernel and two classes scores of all rows are known throughout. Sweeps take the rows that gain most, some at a time, and
+none rests (cpp/solvers/sign_rows.hpp).
+
 Where many examples pull at few weights sweeps can crawl; then all rows are moved together, see _joint_ascent.py. Visits are
 counted and compared with what that would take, so that results repeat.
 """
@@ -35,6 +38,8 @@ _REDUCTION, _SLOW = 0.3, 0.7
 _CLOSE, _CLOSE_BY_SCORES = 0.5, 0.9
 # In any case they end when they have visited so many times all examples, or this share of all visits before.
 _MOST_ROUNDS, _VISIT_SHARE = 3.0, 0.25
+# With a kernel, scores are summed again after so many visits of all examples.
+_WORN = 50.0
 # Sweeps are not judged before so many visits of all examples.
 _EARLY_ROUNDS = 10.0
 # With a kernel rows are moved together to this share of the gap that is asked for: the point is then that of α itself. Matrices
@@ -62,6 +67,7 @@ class RowBlocks:
         self._primal = np.inf
         self._can_move_together = self._may_move_together()
         self._is_summed = True  # whether the weights are those of the blocks' α, as far as sweeps move them
+        self._summed_at = 0  # the visits before scores were last summed for their age
         self._n_planes = self._n_sweeps = self._n_visits = self._all_visits = self._n_joint_steps = 0
         self._watch = Stopwatch("oracle", "visits", "sweeps", "weights", "ascent")
 
@@ -187,8 +193,13 @@ class RowBlocks:
             if is_close or swept.gap <= self._reduction * self._gap or self._task.is_over:
                 break
         self._all_visits += self._n_visits
+        # Scores that were moved so often are summed again: what each move rounds off adds up.
+        is_worn = (
+            self._all_visits - self._summed_at > _WORN * self._problem.n_examples and not self._problem.has_vectors
+        )
+        self._summed_at = self._all_visits if is_worn else self._summed_at
         with self._watch("weights"):
-            self._problem.sum_rows(self._blocks, self._weights)
+            self._problem.sum_rows(self._blocks, self._weights, afresh=is_worn)
 
     def evaluate(self, *, precise: bool) -> Iterate:
         """Return exact bounds at w, and wake the blocks that are far from their optimum."""

@@ -31,9 +31,10 @@ _SHARE_OF_COLUMNS, _SMALL_VALUES, _LARGE = 0.25, 0.02, 25.0
 _FEW_GRAPHS = 20
 _FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES, _VERY_FEW_EXAMPLES = 64, 1000, 200, 50
 # With a kernel, rows of many classes push each other back and forth when they are moved one by one where nearly all squares lie
-# along one direction (a large constant), or where C times k(x, x) is so large. Those of two classes are moved by pairs.
+# along one direction (a large constant), or where C times k(x, x) is so large. Those of two classes are moved by pairs, which
+# rounding stops where it is larger than the second.
 _MOSTLY_SHARED = 0.95
-_VERY_LARGE = 1e5
+_VERY_LARGE, _LARGEST = 1e5, 1e9
 _SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
 # Sequences with more places have one block each under block-dual, and cuts do at least as well.
 _LONG_EXAMPLE = 2000.0
@@ -203,7 +204,7 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
             return _with_defaults(Choice("one-slack", reason, {}))
         if not problem.has_signs and problem.shared_part > _MOSTLY_SHARED:
             return _with_defaults(Choice("one-slack", _SHARED, {}))
-        if not problem.has_signs and C * problem.largest_square > _VERY_LARGE:
+        if C * problem.largest_square > (_LARGEST if problem.has_signs else _VERY_LARGE):
             reason = f"C times k(x, x) is {C * problem.largest_square:.0f}: rows one by one may push back and forth"
             return _with_defaults(Choice("one-slack", reason, {}))
     return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
