@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tagging_problem import tagging_problem
 
 import maxmargin as mm
-from maxmargin.problems.base import LinearProblem
+from maxmargin.problems.linear import LinearProblem
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers import _plane_blocks, block_dual
 from maxmargin.solvers._joint_ascent import JointAscent

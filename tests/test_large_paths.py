@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from native_models import native, random_model
 
 import maxmargin as mm
-from maxmargin.problems.base import LinearProblem
+from maxmargin.problems.linear import LinearProblem
 from maxmargin.solvers.n_slack import NSlack
 from maxmargin.solvers.one_slack import OneSlack
 

@@ -56,13 +56,24 @@ SignRows RowBlocks::sign_rows(double tolerance, double* scores, Sweep& result) {
         if (a > 0.0) {
             rows.set(i, {alpha_[i], delta, factor(delta) * truth_[i], a, ridge(i), C, squared_ ? std::numeric_limits<double>::infinity() : C});
         } else {
-            double step;
-            if (!visit_sign(i, scores[i], tolerance, result, step) || step == 0.0) continue;
-            columns_->prepare(std::span(&i, 1), memory_->among);
-            columns_->add({step}, 1, scores);
+            move_flat(i, tolerance, scores, result);
         }
     }
     return rows;
+}
+
+void RowBlocks::move_flat(int64_t example, double tolerance, double* scores, Sweep& result) {
+    const double before = alpha_[example];
+    double step;
+    if (!visit_sign(example, scores[example], tolerance, result, step) || step == 0.0) return;
+    try {
+        columns_->prepare(std::span(&example, 1), memory_->among);
+    } catch (...) {
+        // Whoever breaks this off finds scores that belong to α.
+        alpha_[example] = before;
+        throw;
+    }
+    columns_->add({step}, 1, scores);
 }
 
 RowBlocks::Sweep RowBlocks::sweep_labels(double tolerance, double* scores) {

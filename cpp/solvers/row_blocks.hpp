@@ -106,6 +106,7 @@ class RowBlocks {
     // In row_batches.cpp, with columns:
     Sweep sweep_signs(double tolerance, double enough, double* scores);
     SignRows sign_rows(double tolerance, double* scores, Sweep& result);
+    void move_flat(int64_t example, double tolerance, double* scores, Sweep& result);
     Sweep sweep_labels(double tolerance, double* scores);
     size_t choose_labels(size_t next, double tolerance, const double* scores, Sweep& result);
     void solve_batch(double tolerance, double* scores, Sweep& result);

@@ -52,8 +52,8 @@ BoxGap SignRows::evaluate(double tolerance, bool squared, const double* scores) 
     double tail[box_padding] = {};
     std::copy(scores + whole, scores + n_, tail);
     const auto part = [&](int64_t begin, int64_t length, const double* own) {
-        return value_box({length, own, &alpha_[begin], &loss_[begin], &y_[begin], &curvature_[begin], &inverse_[begin], &upper_[begin], &ridge_[begin], &budget_[begin], squared,
-                          tolerance, &worth_[begin]});
+        return value_box({length, own, &alpha_[begin], &loss_[begin], &y_[begin], &curvature_[begin], &inverse_[begin], &upper_[begin],
+                          &ridge_[begin], &budget_[begin], squared, tolerance, &worth_[begin]});
     };
     BoxGap gap;
     if (whole > 0) gap = part(0, whole, scores);

@@ -1,4 +1,5 @@
-// The dual of rows with one of two labels each, at scores of all rows that follow every move (kernel columns): batches of the rows that are worth most.
+// The dual of rows with one of two labels each, at scores of all rows that follow every move (kernel columns): batches of the rows
+// that are worth most.
 //
 // Scores are never old here, so that what each row would gain is known, and a batch is chosen by it and solved by pairs of variables
 // (qp/box_qp.hpp). Up to half of it are rows of the batch before whose α lies between its bounds: without them the next batch undoes what the

@@ -3,7 +3,7 @@
 // same numbers is the same, and no loop over single numbers is left but for tables narrower than a vector.
 #include "scores/isa/table_messages.hpp"
 
-#include <cstdint>
+#include "scores/isa/lanes.hpp"
 
 namespace maxmargin::MAXMARGIN_ISA {
 
@@ -20,13 +20,7 @@ inline double larger(double a, double b) {
 
 // Neighbouring numbers, to be maxima. On x86 GCC leaves those of arrays to scalar instructions: they are vectors there.
 #if defined(__GNUC__) && !defined(__aarch64__)
-#if defined(__AVX512F__)
-constexpr int widest = 8;
-#elif defined(__AVX__)
-constexpr int widest = 4;
-#else
-constexpr int widest = 2;
-#endif
+constexpr int widest = vector_bytes / 8;
 
 template <int Width>
 struct Tile {

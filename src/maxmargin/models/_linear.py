@@ -15,8 +15,9 @@ from maxmargin._parameters import is_integer
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel, LowRank
 from maxmargin.kernels.product import check_precomputed
-from maxmargin.problems.base import FloatArray, IntArray, LinearProblem
+from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.problems.kernel import KernelProblem, row_numbers
+from maxmargin.problems.linear import LinearProblem
 from maxmargin.problems.low_rank import LowRankFeatures, LowRankProblem
 
 # The core pads rows of labels, in 32-bit integers.

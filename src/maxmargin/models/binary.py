@@ -12,7 +12,8 @@ from maxmargin import _core
 from maxmargin._feature_rows import as_features, check_values
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import LinearModel, all_mistakes_cost, check_cost_matrix
-from maxmargin.problems.base import IntArray, LinearProblem
+from maxmargin.problems.base import IntArray
+from maxmargin.problems.linear import LinearProblem
 
 
 class Binary(LinearModel):

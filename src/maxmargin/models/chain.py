@@ -15,7 +15,8 @@ from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import all_mistakes_cost, check_cost_matrix, check_n_labels, label_numbers
 from maxmargin.models._sequences import Sequences
 from maxmargin.models._several import PlaceModel
-from maxmargin.problems.base import FloatArray, IntArray, LinearProblem
+from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.linear import LinearProblem
 
 
 class Chain(PlaceModel):

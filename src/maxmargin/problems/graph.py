@@ -6,7 +6,8 @@ import numpy as np
 
 from maxmargin import _core
 from maxmargin._warnings import warn_caller
-from maxmargin.problems.base import FloatArray, InexactOracleWarning, IntArray, LinearProblem
+from maxmargin.problems.base import FloatArray, InexactOracleWarning, IntArray
+from maxmargin.problems.linear import LinearProblem
 from maxmargin.problems.weights import Cuts, DenseWeights
 
 # Methods that never leave anything open; "auto" may come to TRW-S.

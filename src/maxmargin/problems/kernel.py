@@ -14,9 +14,10 @@ from maxmargin._feature_rows import core_features
 from maxmargin.kernels.kernel import Kernel
 from maxmargin.kernels.low_rank import features_of
 from maxmargin.kernels.product import NativeProduct, PythonProduct
-from maxmargin.problems.base import FloatArray, IntArray, LinearProblem, Part, sample_of
+from maxmargin.problems.base import FloatArray, IntArray, Part, sample_of
 from maxmargin.problems.expansion_weights import ExpansionWeights
 from maxmargin.problems.kernel_scores import KernelScores, checked_values
+from maxmargin.problems.linear import LinearProblem
 from maxmargin.problems.weights import DenseWeights
 
 # Scores that moved with single rows are summed afresh after so many rounds: many small changes leave rounding behind.

@@ -14,7 +14,8 @@ from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import LowRank
 from maxmargin.kernels.low_rank import LowRankMap
 from maxmargin.kernels.product import DOUBLE_ROWS
-from maxmargin.problems.base import FloatArray, LinearProblem
+from maxmargin.problems.base import FloatArray
+from maxmargin.problems.linear import LinearProblem
 from maxmargin.problems.weights import DenseWeights
 
 

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin import _core
-from maxmargin.problems.base import FloatArray, IntArray, LinearProblem
+from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.linear import LinearProblem
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._cutting_planes import CutModel
 from maxmargin.solvers.base import Record, Task

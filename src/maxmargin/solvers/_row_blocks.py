@@ -177,7 +177,7 @@ class RowBlocks:
     def sweep(self, *, precise: bool) -> None:
         """Sweep over the blocks that move until a pass over all examples is due, then sum w anew."""
         most_visits = max(_MOST_ROUNDS * self._problem.n_examples, _VISIT_SHARE * self._all_visits)
-        close = self._task.tol * (_CLOSE if self._problem.has_vectors else _CLOSE_BY_SCORES)
+        close = self._task.tol * (_CLOSE_BY_SCORES if self._problem.has_signs else _CLOSE)
         while self._blocks.n_active and self._n_visits < most_visits and self._n_sweeps < self._most_sweeps:
             with self._watch("sweeps" if self._n_sweeps else "visits"):
                 seed = int(self._task.rng.integers(2**63))
