@@ -11,7 +11,8 @@ from sklearn.svm import LinearSVC
 
 import maxmargin as mm
 from maxmargin import _core
-from maxmargin.problems import base
+from maxmargin.problems.base import Problem
+from maxmargin.problems.linear import LinearProblem
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -110,7 +111,7 @@ def test_all_forms_of_features_give_the_same_optimum_as_general_blocks(n_classes
     settings = {"solver": "block-dual", "loss": loss, "rescaling": rescaling, "tol": 1e-6}
     forms = [dense, dense.astype(np.float32), sp.csr_matrix(dense), sp.csr_matrix(0.7 * dense), dense + 0.1]
     rows = [mm.train(model, X, labels, 0.3, **settings) for X in forms]
-    monkeypatch.setattr(base.LinearProblem, "row_blocks", base.Problem.row_blocks)
+    monkeypatch.setattr(LinearProblem, "row_blocks", Problem.row_blocks)
     general = [mm.train(model, X, labels, 0.3, **settings) for X in forms]
     for ours, other in zip(rows, general, strict=True):
         assert "visits" in ours.history[0]
