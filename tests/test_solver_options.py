@@ -1,5 +1,6 @@
 """What the options of solvers change, and what is said to those that do not exist."""
 
+import re
 import time
 
 import numpy as np
@@ -131,6 +132,32 @@ def test_max_iter_ends_training_with_a_warning_that_tells_the_gap(solver, loss):
     said = float(str(w[0].message).split("gap is ")[1].split(",")[0])
     assert said == pytest.approx(solution.certificate.relative_gap, rel=6e-3)  # three digits
     assert solution.certificate.gap > 0
+
+
+@pytest.mark.parametrize(
+    ("solver", "rule"),
+    [
+        ("one-slack", r"for a gap of at most (.+), and the gap is (.+)\."),
+        ("line-search", r"for a gap of at most (.+), and the gap is (.+)\."),
+        ("n-slack", r"for a sweep that finds no plane violated by more, and the last one found (.+)\."),
+        ("sdm", r"for a type-I loop that changes nothing, and the last one moved (.+) blocks\."),
+        ("dcd", r"that no plane be violated by more, and one was violated by (.+)\."),
+        ("dcd-light", r"that no plane be violated by more, and one was violated by (.+)\."),
+        ("cpd", r"that no plane be violated by more, and one was violated by (.+)\."),
+    ],
+)
+def test_the_warning_names_epsilon_where_that_was_missed(solver, rule):
+    loss = min(SOLVERS[solver].losses)
+    said = rf"max_iter=3 was reached; the relative duality gap is (.+), epsilon=1e-06 asks {rule}"
+    with pytest.warns(ConvergenceWarning, match=said) as w:
+        solution = train(solver, loss=loss, max_iter=3, tol=0.5, solver_options={"epsilon": 1e-6})
+    message, last = str(w[0].message), solution.history[-1]
+    assert "tol" not in message
+    found = float(re.search(said, message).groups()[-1])
+    expected = {"n-slack": last.get("planes_added"), "sdm": last.get("blocks_moved"), "one-slack": last["gap"]}
+    expected |= {"line-search": last["gap"]} | {s: last.get("violation") for s in ("dcd", "dcd-light", "cpd")}
+    assert found == pytest.approx(expected[solver], rel=6e-3)  # three digits
+    assert found > 1e-6
 
 
 @pytest.mark.parametrize(("solver", "loss"), CELLS)

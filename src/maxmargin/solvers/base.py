@@ -140,6 +140,25 @@ class Solver(ABC):
         """Whether ``tol`` decides the end; a given ``epsilon`` brings the paper's own stop instead."""
         return self.option.get("epsilon") is None
 
+    def missed_rule(self, task: Task, gap: float | None, last: Record) -> str:
+        """Say which rule would have ended training, and how far from it the last step was; nothing where epochs end it.
+
+        ``gap`` is that of the point returned, ``last`` the last record of the history, empty where there is none.
+        """
+        if self.stops_on_gap:
+            return f"tol is {task.tol:g}" if self.has_dual else ""
+        asked, found = self._epsilon_rule(task, gap, last)
+        return f"epsilon={self.option['epsilon']:g} asks {asked}" + (f", and {found}" if found else "")
+
+    def _epsilon_rule(self, task: Task, gap: float | None, last: Record) -> tuple[str, str]:
+        """Return what ``epsilon`` asks for, and what was found instead; the latter is empty where it is not known."""
+        wanted = self._epsilon_gap(task)
+        return f"for a gap of at most {wanted:.3g}", f"the gap is {gap:.3g}" if gap is not None and gap > wanted else ""
+
+    def _epsilon_gap(self, task: Task) -> float:
+        """Return the gap that ``epsilon`` asks for, where it asks for one."""
+        return task.C_total * float(self.option["epsilon"])
+
     @classmethod
     def suits(cls, loss: str, abilities: frozenset[str]) -> bool:
         """Return whether it minimises the loss, and features are what it needs; searches are looked at apart."""

@@ -30,7 +30,7 @@ import numpy as np
 from maxmargin import _core
 from maxmargin._parameters import is_integer, is_number
 from maxmargin.solvers._blocks import Blocks, BlockSolver
-from maxmargin.solvers.base import EPSILON, Iterate, Option, Task
+from maxmargin.solvers.base import EPSILON, Iterate, Option, Record, Task
 
 _DELTA: dict[str, Option] = {
     "epsilon": replace(
@@ -65,6 +65,12 @@ class _DualCoordinateDescent(BlockSolver):
     def _update_weight(self, delta: float, above: float = 0.0) -> _core.Rule:
         seed = int(self._rng.integers(2**62))
         return _core.Rule("coordinates", insert_above=delta, solve_above=above, drops_empty=True, seed=seed)
+
+    def _epsilon_rule(self, task: Task, gap: float | None, last: Record) -> tuple[str, str]:
+        """Say by how much a plane was violated in the last loop over the oracle."""
+        violation = last.get("violation", 0.0)
+        found = f"one was violated by {violation:.3g}" if violation > self.option["epsilon"] else ""
+        return "that no plane be violated by more", found
 
     def _ends(self, swept: _core.Sweep, delta: float, task: Task) -> bool:
         """Whether the loop over the oracle has found nothing that is violated by more than ``epsilon``."""

@@ -348,7 +348,8 @@ class _Run:
         unknown = "no bounds were found yet" if solver.has_dual else f"solver '{solver.name}' has no duality gap"
         distance = unknown if gap is None else f"the relative duality gap is {gap:.3g}"
         kind = _convergence_warning(must_be_quick=certificate.message == INTERRUPTED)
-        warn_caller(f"{certificate.message}; {distance}, tol is {self.task.tol:g}.", kind)
+        rule = solver.missed_rule(self.task, certificate.gap, self.history[-1] if self.history else {})
+        warn_caller(f"{certificate.message}; {', '.join(filter(None, (distance, rule)))}.", kind)
 
 
 def run(

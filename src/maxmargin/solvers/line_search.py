@@ -52,7 +52,7 @@ class LineSearch(Solver):
                 primal=primal,
                 is_precise=self.precise,
                 dual=dual,
-                wanted_gap=None if self.option["epsilon"] is None else task.C_total * self.option["epsilon"],
+                wanted_gap=None if self.stops_on_gap else self._epsilon_gap(task),
                 details={"planes": 0, "violation": value / problem.n_examples, **watch.read()},
             )
 

@@ -27,7 +27,7 @@ from maxmargin._parameters import is_integer
 from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.solvers._blocks import Blocks, solved_to
 from maxmargin.solvers._joint_ascent import JointAscent
-from maxmargin.solvers.base import EPSILON, Iterate, Option, Solver, Task
+from maxmargin.solvers.base import EPSILON, Iterate, Option, Record, Solver, Task
 
 # Under tol, ε starts at this share of the mean slack at w = 0.
 _FIRST_SHARE = 0.1
@@ -96,6 +96,12 @@ class NSlack(Solver):
             elif n_added == 0 and not has_epsilon:
                 epsilon = max(0.3 * epsilon, _LEAST_SHARE * primal / sweep.total_budget)
             sweep.solve(epsilon)
+
+    def _epsilon_rule(self, task: Task, gap: float | None, last: Record) -> tuple[str, str]:
+        """Say how many planes the last sweep found."""
+        n_added = last.get("planes_added", 0)
+        found = f"the last one found {n_added}" if n_added else ""
+        return "for a sweep that finds no plane violated by more", found
 
     _sweep: _Sweep | None = None
 

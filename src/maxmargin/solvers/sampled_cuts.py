@@ -182,6 +182,12 @@ class SampledCutsSolver(Solver):
         found, _ = self._search(problem, ids, weights)
         return _primal_estimate(model.norm2, task.C, found.values, size, len(drawable))
 
+    def _epsilon_rule(self, task: Task, gap: float | None, last: Record) -> tuple[str, str]:
+        """Say by how much the last cut was violated."""
+        violation = last.get("violation", 0.0)
+        found = f"the last one was violated by {violation:.3g}" if violation > self.option["epsilon"] else ""
+        return "for a cut that is violated by no more", found
+
     # ------------------------------------------------------------------------------------------------- Algorithm 3
 
     def _linear(self, task: Task) -> Iterator[Iterate]:

@@ -35,7 +35,7 @@ import numpy as np
 from maxmargin import _core
 from maxmargin._parameters import is_integer, is_number
 from maxmargin.solvers._blocks import Blocks, BlockSolver
-from maxmargin.solvers.base import EPSILON, Iterate, Option, Task
+from maxmargin.solvers.base import EPSILON, Iterate, Option, Record, Task
 
 # What blocks that are left alone hold of the gap before τ is halved.
 _MATTERS = 0.1
@@ -118,6 +118,12 @@ class SDM(BlockSolver):
                 most = kappa2 - (n_loops - kappa1) % kappa2
                 violations = self._type_two(task, blocks, tau, tau_inner, most)
             n_loops += 1 + len(violations)
+
+    def _epsilon_rule(self, task: Task, gap: float | None, last: Record) -> tuple[str, str]:
+        """Say how many blocks the last loop over the oracle moved."""
+        n_moved = last.get("blocks_moved", 0)
+        found = f"the last one moved {n_moved} blocks" if n_moved else ""
+        return "for a type-I loop that changes nothing", found
 
     def _type_one(self, task: Task, blocks: Blocks, tau: float, tau_inner: float) -> tuple[Iterate, _core.Sweep]:
         swept = blocks.visit(self._pairs(tau, tau_inner), batch_size=self.option["batch_size"], precise=self.precise)
