@@ -26,7 +26,8 @@ class Certificate:
     dual : float or None
         A lower bound of the optimum; None for solvers without a dual.
     oracle_calls : int
-        How many times the best output of an example was searched for.
+        How many times the best output of an example was searched for. Of a pass that an interrupt broke off those searches of a
+        model in Python count that were begun, or whose answers arrived where other processes make them.
     exact : bool
         False if an oracle was found to return outputs that are not maximal, if training was interrupted before its last
         primal was verified in double precision, or if only a sample was looked at: ``primal`` is then an estimate.

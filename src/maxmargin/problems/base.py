@@ -290,7 +290,7 @@ class Problem(ABC):
         """
         if self.sample_weight is not None:
             ids = ids[self.sample_weight[ids] > 0.0]
-        self.oracle_calls += len(ids)
+        self.count_calls(len(ids))
         return self._search(ids, weights, precise)
 
     def timed_search(self, ids: IntArray, weights: DenseWeights) -> tuple[_core.PlaneBatch, float]:
@@ -323,7 +323,7 @@ class Problem(ABC):
         """
 
     def count_calls(self, n_examples: int) -> None:
-        """Note that a compiled pass has searched so many examples."""
+        """Note that so many examples are searched, by one search or a compiled pass."""
         self.oracle_calls += n_examples
 
     @abstractmethod

@@ -77,7 +77,7 @@ class PythonProblem(Problem):
 
         def search(ids: IntArray, scale: float) -> _core.PlaneBatch:
             w = weights.exact if scale == 1.0 else scale * weights.exact
-            return self._planes(self._answers(ids, w) if searcher is None else [searcher(ids, _read_only(w))])
+            return self._planes(self._answers(ids, w) if searcher is None else [self._ask(searcher, ids, w)])
 
         return _core.CallbackOracle(search)
 
@@ -104,8 +104,26 @@ class PythonProblem(Problem):
     def _answers(self, ids: IntArray, w: FloatArray) -> Iterable[_Found]:
         # One example keeps one process busy, and this one need not be sent anything.
         if self._workers is not None and len(ids) > 1:
-            return self._workers.map(ids, w)
-        return [self._searcher(ids, _read_only(w))]
+            return self._ask_workers(self._workers, ids, w)
+        return [self._ask(self._searcher, ids, w)]
+
+    def _ask(self, searcher: _Searcher, ids: IntArray, w: FloatArray) -> _Found:
+        n_before = searcher.n_begun
+        try:
+            return searcher(ids, _read_only(w))
+        finally:
+            self.oracle_calls += searcher.n_begun - n_before
+
+    def _ask_workers(self, workers: WorkerPool[_Found], ids: IntArray, w: FloatArray) -> list[_Found]:
+        """Return what worker processes found; of a batch that is broken off, those searches count whose answers arrived."""
+        n_before = workers.n_answered
+        try:
+            return workers.map(ids, w)
+        finally:
+            self.oracle_calls += workers.n_answered - n_before
+
+    def count_calls(self, n_examples: int) -> None:
+        """Do nothing: searches in Python are counted one by one, because any of them may be the last."""
 
     def close(self) -> None:
         """End the worker processes."""
@@ -147,6 +165,7 @@ class _Searcher:
         self._k_best: int | None = None
         self._enumerates = model._enumerates(rescaling)
         self._gold: dict[int, SparseVector] = {}
+        self.n_begun = 0  # searches, by this object
 
     def without_loss(self, k_best: int | None = None) -> _Searcher:
         """Return one that looks for the best output, whatever its loss, or for so many of them."""
@@ -169,6 +188,7 @@ class _Searcher:
         for i in ids.tolist():
             _core.poll()
             start = time.perf_counter()
+            self.n_begun += 1
             try:
                 planes, is_exact = self._found(i, w)
             except Exception as error:

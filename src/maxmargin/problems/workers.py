@@ -53,6 +53,11 @@ class WorkerPool(Generic[Result]):
         The length of w.
     n_jobs : int
         How many processes.
+
+    Attributes
+    ----------
+    n_answered : int
+        For how many example numbers results have come back.
     """
 
     def __init__(self, function: Callable[[IntArray, FloatArray], Result], n_weights: int, n_jobs: int) -> None:
@@ -60,6 +65,7 @@ class WorkerPool(Generic[Result]):
         self._n_weights = n_weights
         self._n_jobs = n_jobs
         self._pool: _Processes | None = None
+        self.n_answered = 0
 
     def map(self, ids: IntArray, w: FloatArray) -> list[Result]:
         """Return the results for consecutive pieces of ``ids``, in their order.
@@ -71,7 +77,7 @@ class WorkerPool(Generic[Result]):
                 payload = _pickled(self._function)
                 with _interrupts_held_back():
                     self._pool = _Processes(payload, self._n_weights, self._n_jobs)
-            return self._pool.map(self._pieces(ids), w)
+            return self._pool.map(self._pieces(ids), w, self._note_answer)
         except BaseException:
             # Tasks of this batch may still run, and read w: they must not survive it.
             self._stop(kill=True)
@@ -80,6 +86,9 @@ class WorkerPool(Generic[Result]):
     def close(self) -> None:
         """End the workers and give the shared memory back."""
         self._stop(kill=False)
+
+    def _note_answer(self, piece: IntArray) -> None:
+        self.n_answered += len(piece)
 
     def _pieces(self, ids: IntArray) -> list[IntArray]:
         return [piece for piece in np.array_split(ids, _TASKS_PER_WORKER * self._n_jobs) if len(piece)]
@@ -110,7 +119,7 @@ class _Processes:
         with _children_deaf():
             self._start: Future[Any] = self._executor.submit(os.getpid)
 
-    def map(self, pieces: list[IntArray], w: FloatArray) -> list[Any]:
+    def map(self, pieces: list[IntArray], w: FloatArray, note_answer: Callable[[IntArray], None]) -> list[Any]:
         np.ndarray(self._n_weights, np.float64, buffer=self._memory.buf)[:] = w
         results: list[Any] = [None] * len(pieces)
         submitted, failed_at = 0, len(pieces)
@@ -130,6 +139,8 @@ class _Processes:
                     raise
                 if isinstance(results[k], _Failure):
                     failed_at = min(failed_at, k)
+                else:
+                    note_answer(pieces[k])
             # Of several errors the first in the order of the examples, as it would be with one process.
             if failed_at < len(pieces) and all(k > failed_at for k in self._running.values()):
                 results[failed_at].raise_again()

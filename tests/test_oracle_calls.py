@@ -1,0 +1,75 @@
+"""The certificate counts the searches that were made, whatever ended training."""
+
+import pytest
+import small_model
+
+import maxmargin as mm
+from maxmargin.solvers import SOLVERS
+
+pytestmark = pytest.mark.core
+
+# Those that a model in Python has, each with a loss that it minimises, if any.
+CELLS = [
+    (name, min(solver.losses, default="hinge")) for name, solver in SOLVERS.items() if "kernel" not in solver.needs
+]
+
+
+class CountedSearches(small_model.Classes):
+    """Counts its searches; Ctrl-C strikes in one of them."""
+
+    def __init__(self, last=None):
+        self.n_searches, self.last = 0, last
+
+    def loss_augmented_argmax(self, x, y, w):
+        self._count()
+        return super().loss_augmented_argmax(x, y, w)
+
+    def argmax(self, x, w):
+        self._count()
+        return super().argmax(x, w)
+
+    def _count(self):
+        self.n_searches += 1
+        if self.n_searches == self.last:
+            raise KeyboardInterrupt
+
+
+def train(model, solver, loss, **options):
+    X, y = small_model.data(100)
+    return mm.train(model, X, y, solver=solver, loss=loss, random_state=0, **options)
+
+
+@pytest.mark.parametrize("last", [40, 123, 250])
+@pytest.mark.parametrize(("solver", "loss"), CELLS)
+def test_an_interrupt_leaves_the_searches_made_until_then(solver, loss, last):
+    model = CountedSearches(last)
+    with pytest.warns(UserWarning, match="interrupted"):
+        solution = train(model, solver, loss, tol=1e-9, max_iter=None)
+    assert solution.certificate.oracle_calls == model.n_searches >= last
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("solver", "loss"), CELLS)
+def test_all_searches_of_a_run_are_counted(solver, loss):
+    model = CountedSearches()
+    solution = train(model, solver, loss, tol=1e-9, max_iter=3)
+    assert solution.certificate.oracle_calls == model.n_searches >= 100
+    assert solution.history[-1]["oracle_calls"] <= model.n_searches
+
+
+class InterruptedBatches(small_model.Classes):
+    """Ctrl-C strikes in the first search of one example."""
+
+    def loss_augmented_argmax(self, x, y, w):
+        if x[0] == 0.0:
+            raise KeyboardInterrupt
+        return super().loss_augmented_argmax(x, y, w)
+
+
+def test_of_worker_processes_the_answers_that_arrived_are_counted():
+    X, y = small_model.data(100)
+    X[-1] = 0.0
+    with pytest.warns(UserWarning, match="interrupted"):
+        solution = mm.train(InterruptedBatches(), X, y, solver="one-slack", n_jobs=2)
+    # Batches have 16 pieces; all but the last of them were answered.
+    assert solution.certificate.oracle_calls == 94
