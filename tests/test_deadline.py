@@ -106,7 +106,7 @@ def test_long_iterations_are_broken_off(solver, no_overtime, broken_off):
 @pytest.mark.parametrize("solver", ["auto", "block-dual", "sdm"])
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, _core.OutOfTime])
 def test_what_is_broken_off_before_its_first_bounds_keeps_its_point(solver, ending, monkeypatch):
-    """The first planes are swept for seconds on noisy data: what they gave is no reason to end with w = 0."""
+    """The first planes may be swept for seconds: what they gave is no reason to end with w = 0 where it is better."""
     sweep, n_sweeps = Blocks.sweep, 0
 
     def broken(self, *args, **options):
@@ -121,7 +121,7 @@ def test_what_is_broken_off_before_its_first_bounds_keeps_its_point(solver, endi
 
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(8, 5)) for _ in range(250)]
-    Y = [rng.integers(3, size=8) for _ in X]
+    Y = [np.where(rng.random(8) < 0.8, x[:, :3].argmax(axis=1), rng.integers(3, size=8)) for x in X]
     model = mm.models.Chain(3)
     monkeypatch.setattr(Blocks, "sweep", broken)
     monkeypatch.setattr(Blocks, "search_all", unknown)  # sdm's primal, after its first loop over the oracle
@@ -131,10 +131,32 @@ def test_what_is_broken_off_before_its_first_bounds_keeps_its_point(solver, endi
     assert np.any(solution.w)
     exact = model.bind(X, Y).primal(weights_of(solution.w), 1.0, squared=False)
     assert certificate.primal == pytest.approx(exact, rel=1e-9)
-    assert 0.0 < certificate.dual < certificate.primal
+    assert 0.0 < certificate.dual < certificate.primal < 250 * 8
     assert not certificate.converged
     assert solution.history[-1]["dual"] == certificate.dual
     assert ("reason" in solution.history[0]) == (solver == "auto")
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, _core.OutOfTime])
+@pytest.mark.parametrize("solver", ["block-dual", "sdm"])
+def test_what_is_broken_off_before_its_first_bounds_is_no_worse_than_no_weights(solver, ending, monkeypatch):
+    """With noisy labels and a large C the first planes lead far astray."""
+
+    def broken(self, *args, **options):
+        raise ending
+
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(100, 10, 50)), rng.integers(8, size=(100, 10))
+    monkeypatch.setattr(Blocks, "sweep", broken)
+    monkeypatch.setattr(Blocks, "search_all", broken)
+    with pytest.warns(UserWarning, match="interrupted|was reached"):
+        solution = mm.train(mm.models.Chain(8), X, Y, 100.0, solver=solver, max_time=1000.0)
+    certificate = solution.certificate
+    assert certificate.primal == pytest.approx(100.0 * 100 * 10)
+    assert certificate.exact
+    assert 0.0 < certificate.dual < certificate.primal
+    assert solution.history[-1]["primal"] == certificate.primal
+    assert not solution.w.any()
 
 
 class EndingSearches(small_model.Classes):

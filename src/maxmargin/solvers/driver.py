@@ -277,7 +277,7 @@ class _Run:
         )
 
     def break_off(self) -> None:
-        """End with what there is: where no point was evaluated yet, with the one that the solver is at.
+        """End with what there is: where no point was evaluated yet, with the one that the solver is at, or w = 0 if it is better.
 
         With a kernel, whose first step may take long, that is at least w = 0, which has no scores. The primal is evaluated if
         that takes a little longer only.
@@ -302,6 +302,8 @@ class _Run:
                 if not problem.searches_in_python or not problem.has_vectors:
                     best.look_at(left, self.task)
                 self._take(left)
+                if not problem.searches_in_python:
+                    self._reconsider()
         except (KeyboardInterrupt, _core.OutOfTime):
             return
 
