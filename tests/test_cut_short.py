@@ -47,6 +47,19 @@ def test_it_predicts_more_than_no_weights(solver):
     assert svm.score(X, Y) > 0.5
 
 
+@pytest.mark.parametrize("options", [{}, {"epsilon": 0.01}])
+def test_the_first_planes_of_n_slack_are_worth_something(options):
+    X, Y = sequences(has_noise=False)
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
+        solution = mm.train(mm.models.Chain(4), X, Y, 0.1, solver="n-slack", max_iter=1, solver_options=options)
+    assert solution.certificate.primal < 0.9 * 0.1 * 6 * 60
+    (record,) = solution.history
+    # A pass at w = 0, and one at the solution of the QP over its planes, which joined as those of the second pass did.
+    assert record["oracle_calls"] == 2 * 60
+    assert record["qps"] == 1
+    assert record["planes"] == record["planes_added"] > 60
+
+
 def test_going_on_does_not_lose_what_there_was():
     X, Y = sequences(has_noise=True)
     svm = mm.ChainSVM(10.0, solver="one-slack", warm_start=True)

@@ -1,5 +1,6 @@
 """The certificate counts the searches that were made, whatever ended training."""
 
+import numpy as np
 import pytest
 import small_model
 
@@ -73,3 +74,21 @@ def test_of_worker_processes_the_answers_that_arrived_are_counted():
         solution = mm.train(InterruptedBatches(), X, y, solver="one-slack", n_jobs=2)
     # Batches have 16 pieces; all but the last of them were answered.
     assert solution.certificate.oracle_calls == 94
+
+
+class SearchesAtZero(CountedSearches):
+    """Counts the searches at w = 0 by themselves."""
+
+    n_at_zero = 0
+
+    def loss_augmented_argmax(self, x, y, w):
+        self.n_at_zero += not np.any(w)
+        return super().loss_augmented_argmax(x, y, w)
+
+
+@pytest.mark.parametrize("options", [{}, {"epsilon": 0.01}])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_n_slack_searches_each_example_once_without_weights(loss, options):
+    model = SearchesAtZero()
+    assert train(model, "n-slack", loss, solver_options=options).certificate.converged
+    assert model.n_at_zero == 100

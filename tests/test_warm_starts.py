@@ -53,7 +53,7 @@ def test_the_same_problem_is_solved_when_it_is_met_again(solver, kind):
     assert again.certificate.converged
     # What the planes and their α are worth is known before anything is searched or solved.
     assert again.history[0]["dual"] >= first.certificate.dual * (1 - 1e-9)
-    assert len(again.history) < 0.5 * len(first.history)
+    assert len(again.history) <= max(1, 0.4 * len(first.history))
     # Half the budget is spent by halves of α; where it is doubled, α may grow.
     for C in (0.15, 0.6):
         cold, warm = (mm.train(model, X, Y, C, planes=planes, **settings) for planes in (None, first.planes))

@@ -150,8 +150,8 @@ class Blocks:
 
     def unfinished(self) -> Iterate:
         """Return the point of the current α, whatever stopped its moves, and the dual."""
-        self._has_moved = True
-        return Iterate(self.weights, dual=self.dual())
+        self._sum_afresh()
+        return Iterate(self.weights, dual=self.dual(afresh=False))
 
     def start_from(self, planes: _core.PlaneBatch) -> None:
         """Take over the planes of an earlier run with their α, at whatever C."""

@@ -10,6 +10,9 @@ a time, exactly (the block problem of Balamurugan et al. 2011): sweeps over all 
 still move, a small part of them. Where these crawl, because many examples pull at few weights, all planes are
 moved together, see _joint_ascent.py. Planes whose α stayed 0 for ``prune_after`` QPs are dropped.
 
+The first iteration has two sweeps: one at w = 0, whose slacks tell ε where it is not given, and one after the QP over the planes
+that were found there.
+
 A whole sweep over the oracle that adds nothing proves that no plane is violated by more than ε; with ``epsilon`` given the
 training then ends, under ``tol`` ε is reduced until the gap is small enough.
 """
@@ -64,17 +67,19 @@ class NSlack(Solver):
     }
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
-        """Yield one iterate per sweep over the examples."""
+        """Yield one iterate per sweep over the examples, and none for a sweep that finds planes at w = 0."""
         self._sweep = sweep = _Sweep(task, self.option)
         if planes is not None:
             sweep.start_from(planes)
         epsilon, has_epsilon = self.option["epsilon"], self.option["epsilon"] is not None
 
         while True:
-            # The first sweep only looks: it finds how large slacks are at w = 0.
-            n_added, is_whole = sweep.visit_all(np.inf if epsilon is None else epsilon, precise=self.precise)
-            slacks = sweep.slacks(precise=self.precise)
-            primal = sweep.primal(slacks)
+            if epsilon is None:
+                epsilon, n_added = sweep.visit_first(precise=self.precise)
+                is_whole = True
+            else:
+                n_added, is_whole = sweep.visit_all(epsilon, precise=self.precise)
+            primal = sweep.primal(sweep.slacks(precise=self.precise))
             step = Iterate(sweep.weights, is_precise=self.precise, primal=primal, dual=sweep.dual())
             gap = (primal - sweep.dual()) / sweep.total_budget
             # A sweep that finds nothing asks for the QP at its final precision.
@@ -88,12 +93,12 @@ class NSlack(Solver):
                 sweep.qp_share *= 0.3
             if has_epsilon and n_added == 0:
                 self.demand_precision()
-            step.details = sweep.details(n_added, epsilon)
-            yield step
+            # What w = 0 is worth deserves no iteration of its own where there are planes to leave it by.
+            if n_added == 0 or not sweep.is_at_zero or task.is_over:
+                step.details = sweep.details(epsilon)
+                yield step
 
-            if epsilon is None:
-                epsilon = max(_FIRST_SHARE * float(slacks.mean()), np.finfo(float).tiny)
-            elif n_added == 0 and not has_epsilon:
+            if n_added == 0 and not has_epsilon:
                 epsilon = max(0.3 * epsilon, _LEAST_SHARE * primal / sweep.total_budget)
             sweep.solve(epsilon)
 
@@ -108,6 +113,10 @@ class NSlack(Solver):
     def planes(self) -> _core.PlaneBatch | None:
         """Return the planes of all working sets."""
         return None if self._sweep is None else self._sweep.sets.planes()
+
+    def unfinished(self) -> Iterate | None:
+        """Return where the working sets are."""
+        return None if self._sweep is None else self._sweep.unfinished()
 
 
 class _Sweep(Blocks):
@@ -124,7 +133,27 @@ class _Sweep(Blocks):
         self.qp_share = _QP_SHARE
         self.is_solved = True
         self._tolerance: float | None = None
-        self._n_solved = self._n_dropped = self._n_moves = 0
+        self._n_solved = self._n_added = self._n_dropped = self._n_moves = 0
+
+    @property
+    def is_at_zero(self) -> bool:
+        """Whether w is 0, and no QP was solved yet."""
+        return self._tolerance is None and self.weights.norm2() == 0.0
+
+    def visit_first(self, *, precise: bool) -> tuple[float, int]:
+        """Ask the oracle for every example before ε is known; return that, by the slacks there, and how many planes joined."""
+        ids = self._problem.all_ids
+        with self.watch("oracle"):
+            batch = self._problem.separate(ids, self.weights, precise=precise)
+        self._slacks, self._slacks_hold = self.values(batch, ids), True
+        epsilon = max(_FIRST_SHARE * float(self._slacks.mean()), float(np.finfo(float).tiny))
+        return epsilon, self._insert(batch, epsilon)
+
+    def _insert(self, batch: _core.PlaneBatch, epsilon: float) -> int:
+        with self.watch("assembly"):
+            n_new = self.sets.insert(batch, self.weights.exact, epsilon)
+        self._n_added += n_new
+        return n_new
 
     def visit_all(self, epsilon: float, *, precise: bool) -> tuple[int, bool]:
         """Ask the oracle for every example; return how many planes joined, and whether time allowed a whole sweep."""
@@ -137,8 +166,7 @@ class _Sweep(Blocks):
             with self.watch("oracle"):
                 batch = problem.separate(ids, self.weights, precise=precise)
             self._slacks[ids] = self.values(batch, ids)
-            with self.watch("assembly"):
-                n_new = self.sets.insert(batch, self.weights.exact, epsilon)
+            n_new = self._insert(batch, epsilon)
             n_added += n_new
             n_pending += n_new
             is_end = ids[-1] + 1 == problem.n_examples
@@ -206,14 +234,15 @@ class _Sweep(Blocks):
         self._n_moves += swept.moves
         return swept
 
-    def details(self, n_added: int, epsilon: float | None) -> dict[str, Any]:
-        """Return what the history records of the sweep."""
+    def details(self, epsilon: float) -> dict[str, Any]:
+        """Return what the history records since the last record: of one sweep, or of the first with that at w = 0."""
+        added, self._n_added = self._n_added, 0
         dropped, self._n_dropped = self._n_dropped, 0
         solved, self._n_solved = self._n_solved, 0
         return {
             "planes": self.sets.n_planes,
             "planes_active": self.sets.n_active,
-            "planes_added": n_added,
+            "planes_added": added,
             "planes_dropped": dropped,
             "qps": solved,
             "joint_steps": self.read_joint_steps(),
