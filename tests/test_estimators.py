@@ -173,6 +173,15 @@ def test_auto_takes_cuts_for_few_rows_only():
         assert BinarySVM(tol=0.1).fit(X[:n], y[:n]).history_[0]["solver"] == expected
 
 
+def test_cuts_depend_on_the_order_of_rows_by_rounding_only():
+    X, y = make_classification(200, flip_y=0.1, random_state=0)
+    order = np.random.default_rng(0).permutation(200)
+    one, other = (BinarySVM(C=10.0).fit(X[rows], y[rows]) for rows in (np.arange(200), order))
+    assert "but for rounding, on their order" in one.history_[0]["reason"]
+    for svm, twin in ((one, other), (other, one)):
+        assert svm.certificate_.dual <= twin.certificate_.primal <= (1 + 2e-3) * svm.certificate_.primal
+
+
 @pytest.mark.parametrize("C", [1.0, 1e4])
 def test_auto_trains_where_one_column_is_larger_than_all_others(C):
     """Visits of one row after the other would crawl."""

@@ -106,7 +106,9 @@ def choose_by_problem(
     has_free_choice = loss == "hinge" and not choice.options
     if has_free_choice:
         if _are_few(problem):
-            reason = "examples and weights are few, and cuts depend neither on chance nor on the order of examples"
+            reason = (
+                "examples and weights are few, and cuts depend neither on chance nor, but for rounding, on their order"
+            )
             return _with_defaults(Choice("one-slack", reason, {}))
         if problem.rows_per_example > _LONG_EXAMPLE:
             reason = (
