@@ -395,6 +395,18 @@ def test_an_estimator_goes_on_with_more_data_and_a_larger_vocabulary(solver):
     assert again.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=3e-5)
 
 
+@pytest.mark.parametrize("solver", ["block-dual", "n-slack", "sdm", "one-slack"])
+def test_an_estimator_goes_on_with_other_features_where_planes_are_outputs(solver):
+    rng = np.random.default_rng(8)
+    X, y = rng.normal(size=(60, 4, 5)), rng.integers(3, size=(60, 4))
+    other = X + 0.1 * rng.normal(size=X.shape)
+    warm = mm.ChainSVM(warm_start=True, solver=solver, tol=1e-5).fit(X, y).fit(other, y)
+    cold = mm.ChainSVM(solver=solver, tol=1e-5).fit(other, y)
+    assert (warm.history_[0]["dual"] > cold.history_[0]["dual"]) == (solver != "one-slack")
+    assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=3e-5)
+    assert warm.certificate_.dual <= cold.certificate_.primal
+
+
 def test_an_estimator_starts_afresh_where_new_data_have_new_classes():
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(40, 3)), rng.integers(3, size=40)
