@@ -173,6 +173,13 @@ def test_auto_takes_cuts_for_few_rows_only():
         assert BinarySVM(tol=0.1).fit(X[:n], y[:n]).history_[0]["solver"] == expected
 
 
+def test_auto_takes_cuts_for_few_weights_only():
+    """A thousand where an example is one row; those of ten classes are padded to sixteen."""
+    X, y = np.random.default_rng(0).normal(size=(100, 63)), np.arange(100) % 10
+    for n, expected in ((62, "one-slack"), (63, "block-dual")):
+        assert mm.train(mm.models.Multiclass(10), X[:, :n], y, tol=0.1).solver == expected
+
+
 def test_cuts_depend_on_the_order_of_rows_by_rounding_only():
     X, y = make_classification(200, flip_y=0.1, random_state=0)
     order = np.random.default_rng(0).permutation(200)

@@ -81,7 +81,8 @@ class OneSlack(Solver):
             1,
             lambda v: is_integer(v, 1),
             "an integer ≥ 1",
-            "M, the cuts that an exact iteration adds: the most violated one and others of other outputs (DivMCuts)",
+            "M, the cuts that an exact iteration adds: the most violated one and others of other outputs (DivMCuts); "
+            "above 1 with rescaling='margin' only, and outputs that are labels of places",
         ),
         "extra_cuts": Option(
             "diverse",
