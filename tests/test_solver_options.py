@@ -56,6 +56,16 @@ def test_numbers_that_the_core_cannot_count_to_are_refused(solver, option):
         train(solver=solver, solver_options={option: 10**20})
 
 
+@pytest.mark.parametrize("options", [{"tau": 0.1, "tau_inner": 0.5}, {"tau_inner": 0.3}])
+def test_blocks_of_sdm_are_solved_no_more_coarsely_than_they_are_taken_up(options):
+    tau = options.get("tau", 0.25)
+    text = rf"\['tau_inner'\] must be at most solver_options\['tau'\], found {options['tau_inner']} where tau is {tau}"
+    with pytest.raises(ValueError, match=text):
+        train("sdm", solver_options=options)
+    # The default gives way.
+    assert train("sdm", solver_options={"tau": 0.1}).certificate.converged
+
+
 def test_refresh_asks_for_a_portion_at_a_time():
     solution = train(solver_options={"cache_size": 10, "refresh": 0.1})
     asked = np.diff([0, *column(solution, "oracle_calls")])

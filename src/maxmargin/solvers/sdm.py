@@ -26,7 +26,7 @@ because they differ by less than τ, hold more than a tenth of the gap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -79,6 +79,15 @@ class SDM(BlockSolver):
         ),
         **BlockSolver.options,
     }
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(options)
+        tau, tau_inner = self.option["tau"], self.option["tau_inner"]
+        # The default of τ̃ gives way to a smaller τ.
+        if "tau_inner" in (options or {}) and tau_inner > tau:
+            raise ValueError(
+                f"solver_options['tau_inner'] must be at most solver_options['tau'], found {tau_inner!r} where tau is {tau!r}."
+            )
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per type-I loop, with the type-II loops before it."""
