@@ -42,6 +42,8 @@ refused("rows-inf", "inf in X", V, "contains infinity", lambda: multiclass(put(n
 refused("rows-sparse-nan", "NaN in a CSR X", V, "contains NaN", lambda: multiclass(sp.csr_matrix(put(np.nan))))
 refused("rows-empty", "X of shape (0, 3)", V, "Found array with 0 sample(s)", lambda: binary(X[:0], []))
 refused("rows-no-columns", "X of shape (20, 0)", V, "Found array with 0 feature(s)", lambda: binary(X[:, :0]))
+refused("rows-generator", "a generator as X", T, "X is of type generator, whose rows can be had but once; expected a matrix",
+        lambda: binary(row for row in X))
 refused("rows-1d", "X with one dimension", V, "Expected 2D array", lambda: binary(X[:, 0]))
 refused("rows-ragged", "`[[1, 2], [1]]`", V, "inhomogeneous shape", lambda: binary([[1, 2], [1]], [0, 1]))
 refused("rows-words", "words in X", V, "could not convert string", lambda: binary(np.full((20, 3), "a")))

@@ -1,11 +1,13 @@
 """What the estimators say to what they do not take."""
 
+import inspect
 import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sequence_examples import as_kind, replaced, sequences
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
@@ -235,3 +237,35 @@ def test_prediction_takes_the_features_of_training():
         named.predict(X)
     assert named.predict(as_kind(X, "dicts")) == named.predict(as_kind(X, "strings"))
     assert "feature_names_" not in vars(named.fit(X, y))
+
+
+@pytest.mark.parametrize("kind", [BinarySVM, MulticlassSVM])
+def test_errors_of_arguments_name_the_class_that_was_called(kind):
+    with pytest.raises(
+        TypeError, match=rf"^{kind.__name__}\.__init__\(\) got an unexpected keyword argument 'callback'"
+    ):
+        kind(callback=print)
+    with pytest.raises(
+        TypeError, match=rf"^{kind.__name__}\.__init__\(\) takes .* positional arguments but 3 were given"
+    ):
+        kind(2.0, "hinge")
+
+
+def test_a_subclass_without_a_constructor_has_the_parameters_of_its_parent():
+    class Own(MulticlassSVM):
+        pass
+
+    own = clone(Own(C=3.0, tol=0.1))
+    assert own.get_params() == MulticlassSVM(C=3.0, tol=0.1).get_params()
+    assert inspect.signature(Own) == inspect.signature(MulticlassSVM)
+
+
+@pytest.mark.parametrize("kind", [BinarySVM, MulticlassSVM])
+def test_rows_from_a_generator_are_refused_by_name(kind):
+    X, y = [[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1]
+    fitted = kind().fit(X, y)
+    for call in (lambda: kind().fit((row for row in X), y), lambda: fitted.predict(iter(X))):
+        with pytest.raises(
+            TypeError, match=r"^X is of type (generator|list_iterator), .* expected a matrix with a row for"
+        ):
+            call()

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from types import FunctionType
 from typing import Any, Self
 
 import numpy as np
@@ -98,6 +99,12 @@ class LinearClassifier(ClassifierMixin, KernelEstimator, MaxMarginEstimator):  #
         self.n_components = n_components
         self.basis = basis
         self.kernel_cache = kernel_cache
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Give a class that inherits the constructor one of its own name, by which Python's errors of arguments call it."""
+        super().__init_subclass__(**keywords)
+        if "__init__" not in vars(cls):
+            cls.__init__ = _renamed(cls.__init__, f"{cls.__qualname__}.__init__")  # type: ignore[method-assign]
 
     @abstractmethod
     def _encode(
@@ -199,7 +206,7 @@ class LinearClassifier(ClassifierMixin, KernelEstimator, MaxMarginEstimator):  #
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
         """Return checked data."""
-        check_places(X)
+        _check_rows(X)
         _check_one_kind(y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
         with _unsortable():
@@ -255,7 +262,7 @@ class LinearClassifier(ClassifierMixin, KernelEstimator, MaxMarginEstimator):  #
             For two classes, positive means ``classes_[1]``.
         """
         check_is_fitted(self)
-        check_places(X)
+        _check_rows(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
             if hasattr(self, "expansion_"):
@@ -370,6 +377,25 @@ def _check_one_kind(labels: Any) -> None:
             raise TypeError(
                 f"y holds labels that cannot be sorted, such as numbers among strings: found {other!r} and a string."
             )
+
+
+def _renamed(function: Any, name: str) -> Any:
+    """Return the same function under another name; a wrapper would lose the signature that parameters are read from."""
+    copied = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
+    copied.__kwdefaults__, copied.__annotations__ = function.__kwdefaults__, function.__annotations__
+    copied.__name__, copied.__doc__, copied.__module__ = function.__name__, function.__doc__, function.__module__
+    copied.__qualname__ = name
+    return copied
+
+
+def _check_rows(X: Any) -> None:
+    """Refuse what scikit-learn would not name, or not notice."""
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"X is of type {type(X).__name__}, whose rows can be had but once; expected a matrix with a row for each "
+            "example, or a list of rows: list(X)."
+        )
+    check_places(X)
 
 
 @contextmanager
