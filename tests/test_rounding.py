@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import small_model
 from sklearn import datasets
 from sklearn.exceptions import ConvergenceWarning
@@ -207,3 +208,35 @@ def test_a_single_large_row_stays_in_the_model(row):
         svm.fit(X, y)
     slacks = np.maximum(0.0, 1.0 - np.where(y, 1, -1) * svm.decision_function(X))
     assert slacks.sum() <= svm.certificate_.primal * (1.0 + 1e-6)
+
+
+def time_stamps(n, is_sparse):
+    """Seconds since 1970 beside eight standard normal features, under three noisy classes."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([1.7e9 + 1e7 * rng.random(n), rng.normal(size=(n, 8))])
+    y = np.where(rng.random(n) < 0.8, X[:, 1:4].argmax(axis=1), rng.integers(3, size=n))
+    return sp.csr_array(X) if is_sparse else X, y
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("solver", ["auto", "one-slack", "sgd"])
+def test_the_warning_hints_at_scales_that_differ(is_sparse, solver):
+    X, y = time_stamps(400, is_sparse)
+    with pytest.warns(
+        ConvergenceWarning, match=r"max_iter=3 .*\. One column of the features is 2e\+09 times as long as"
+    ) as w:
+        mm.MulticlassSVM(solver=solver, max_iter=3).fit(X, y)
+    assert "scaling them (StandardScaler, MaxAbsScaler) may help." in str(w[0].message)
+
+
+def test_nothing_is_said_of_scales_that_are_much_the_same():
+    X, y = time_stamps(400, is_sparse=False)
+    for scaled in (X[:, 1:], X[:, 1:] * np.geomspace(1.0, 1e3, 8), np.where(X > 2.0, 1.0, 0.0)):
+        with pytest.warns(ConvergenceWarning, match=r"tol is 0\.$"):
+            mm.MulticlassSVM(max_iter=3, tol=0.0).fit(scaled, y)
+
+
+def test_a_called_off_run_gets_no_hint():
+    X, y = time_stamps(100, is_sparse=False)
+    with pytest.warns(ConvergenceWarning, match=r"tol is 0.001\.$"):
+        mm.train(mm.models.Multiclass(3), X, y, callback=lambda record: True)

@@ -153,6 +153,16 @@ def fits_float(X: Any) -> bool:
     return _largest(X) < 1e15
 
 
+def column_spread(X: Any, sample: NDArray[np.int64]) -> float:
+    """Return how many times longer the longest column is than the shortest that is not 0, by some rows; 1 where all are 0."""
+    is_sparse: bool = sp.issparse(X)
+    rows = X.tocsr()[sample] if is_sparse else X[sample]
+    squares = rows.multiply(rows).sum(axis=0) if is_sparse else np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
+    lengths = np.sqrt(np.asarray(squares, np.float64).ravel())
+    lengths = lengths[lengths > 0.0]
+    return float(lengths.max() / lengths.min()) if len(lengths) else 1.0
+
+
 def _compact_values(values: NDArray[Any]) -> tuple[NDArray[np.float32] | None, NDArray[np.float64] | None]:
     if np.all(values == 1):
         return None, None

@@ -10,12 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin._feature_rows import as_features, as_numbers, check_losses, check_values, core_features, fits_float
+from maxmargin._feature_rows import (
+    as_features,
+    as_numbers,
+    check_losses,
+    check_values,
+    column_spread,
+    core_features,
+    fits_float,
+)
 from maxmargin._parameters import is_integer
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel, LowRank
 from maxmargin.kernels.product import check_precomputed
-from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.base import SAMPLED_ROWS, FloatArray, IntArray, sample_of
 from maxmargin.problems.kernel import KernelProblem, row_numbers
 from maxmargin.problems.linear import LinearProblem
 from maxmargin.problems.low_rank import LowRankFeatures, LowRankProblem
@@ -154,6 +162,7 @@ class LinearModel(ABC):
             n_jobs,
             cheap_oracle=self.cheap_oracle,
             fits_float=fits_float(X),
+            column_spread=column_spread(X, sample_of(X.shape[0], SAMPLED_ROWS)),
         )
 
     def _kernel_problem(

@@ -96,6 +96,9 @@ class Problem(ABC):
         Whether outputs are labellings of graphs, whose search takes much longer than what is done with it.
     searches_in_python : bool
         Whether searches are a user's: they end when they like, whatever the time or Ctrl-C, and may run in other processes.
+    column_spread : float
+        How many times longer the longest column of the features is than the shortest that is not 0, about; 1 where that is not
+        known.
     depends_on_all : bool
         Whether what a weight stands for depends on all examples, so that more of them make it another problem.
     """
@@ -110,6 +113,7 @@ class Problem(ABC):
     can_be_inexact = False
     planes_are_outputs = False
     has_vectors = True
+    column_spread = 1.0
     depends_on_all = False
     always_precise = False
     is_small = False

@@ -28,12 +28,14 @@ class LinearProblem(Problem):
         *,
         cheap_oracle: bool,
         fits_float: bool = True,
+        column_spread: float = 1.0,
     ) -> None:
         super().__init__(sample_weight, nonnegative, n_jobs)
         self.space: _core.LinearSpace = space
         self.cheap_oracle = cheap_oracle
         self.is_small = space.n_products < self._SMALL
         self.always_precise = self.is_small or not fits_float
+        self.column_spread = column_spread
 
     @property
     def search_work(self) -> float:

@@ -49,6 +49,8 @@ _ROUNDED = (
     "rounding of scores and losses leaves the primal uncertain: "
     "scale the features (StandardScaler, MaxAbsScaler) or lower C"
 )
+# Columns of features whose lengths differ by more than this may well be what keeps training from its end.
+_SCALES_DIFFER = 1e4
 # A gap that did not fall by this share in as many evaluations of the primal as a solver's patience has stalled.
 _FALL = 0.02
 
@@ -351,7 +353,18 @@ class _Run:
         distance = unknown if gap is None else f"the relative duality gap is {gap:.3g}"
         kind = _convergence_warning(must_be_quick=certificate.message == INTERRUPTED)
         rule = solver.missed_rule(self.task, certificate.gap, self.history[-1] if self.history else {})
-        warn_caller(f"{certificate.message}; {', '.join(filter(None, (distance, rule)))}.", kind)
+        said = f"{certificate.message}; {', '.join(filter(None, (distance, rule)))}."
+        warn_caller(said + self._hint(certificate.message), kind)
+
+    def _hint(self, ending: str) -> str:
+        """Return what may help where training took too long."""
+        spread = self.task.problem.column_spread
+        if spread < _SCALES_DIFFER or ending in (_ROUNDED, _CALLED_OFF):
+            return ""
+        return (
+            f" One column of the features is {spread:.1g} times as long as another: "
+            "scaling them (StandardScaler, MaxAbsScaler) may help."
+        )
 
 
 def run(
