@@ -297,7 +297,7 @@ def test_the_core_refuses_what_does_not_fit():
     space, weights = case.problem.space, case.problem.zero_weights()
     late, nobody = np.zeros(space.n_weights), np.zeros(0, np.int64)
     oracle = case.problem.oracle(weights, precise=True, plain=True)
-    visits = _core.OnlinePass(space, weights.exact, None, None, 0)
+    visits = _core.OnlinePass(space, weights.exact, None, None, 0, nobody)
     order, n = np.arange(3), space.n_examples
 
     def answers_for_another(ids, scale):
@@ -308,20 +308,22 @@ def test_the_core_refuses_what_does_not_fit():
         "example -1 at place 0 is out of range": lambda: visits.mira(np.array([-1]), oracle, 1.0, late),
         "late has 2 entries": lambda: visits.mira(order, oracle, 1.0, np.zeros(2)),
         "C must be positive": lambda: visits.mira(order, oracle, np.nan, late),
-        "eta0 must be positive": lambda: visits.sgd(order, oracle, 0.0, 1.0, 1.0, nobody),
-        "decay must be positive": lambda: visits.sgd(order, oracle, 1.0, -1.0, 1.0, nobody),
-        "nC must be positive": lambda: visits.sgd(order, oracle, 1.0, 1.0, np.nan, nobody),
-        "non-negative weight": lambda: visits.sgd(order, oracle, 1.0, 1.0, 1.0, np.array([space.n_weights])),
+        "eta0 must be positive": lambda: visits.sgd(order, oracle, 0.0, 1.0, 1.0),
+        "decay must be positive": lambda: visits.sgd(order, oracle, 1.0, -1.0, 1.0),
+        "nC must be positive": lambda: visits.sgd(order, oracle, 1.0, 1.0, np.nan),
+        "non-negative weight": lambda: _core.OnlinePass(
+            space, weights.exact, None, None, 0, np.array([space.n_weights])
+        ),
         "answered for another example": lambda: visits.mira(
             order, _core.CallbackOracle(answers_for_another), 1.0, late
         ),
-        "weights has 1 entries": lambda: _core.OnlinePass(space, np.zeros(1), None, None, 0),
+        "weights has 1 entries": lambda: _core.OnlinePass(space, np.zeros(1), None, None, 0, nobody),
         "rounded weights has 1 entries": lambda: _core.OnlinePass(
-            space, weights.exact, np.zeros(1, np.float32), None, 0
+            space, weights.exact, np.zeros(1, np.float32), None, 0, nobody
         ),
-        "sample_weight has 1 entries": lambda: _core.OnlinePass(space, weights.exact, None, np.ones(1), 0),
-        "sample_weight must hold": lambda: _core.OnlinePass(space, weights.exact, None, np.full(n, -1.0), 0),
-        "visits must not be negative": lambda: _core.OnlinePass(space, weights.exact, None, None, -1),
+        "sample_weight has 1 entries": lambda: _core.OnlinePass(space, weights.exact, None, np.ones(1), 0, nobody),
+        "sample_weight must hold": lambda: _core.OnlinePass(space, weights.exact, None, np.full(n, -1.0), 0, nobody),
+        "visits must not be negative": lambda: _core.OnlinePass(space, weights.exact, None, None, -1, nobody),
         "k must be at least 1": lambda: _core.KBestOracle(space, weights.exact, 0),
     }.items():
         with pytest.raises(ValueError, match=message):

@@ -53,7 +53,7 @@ def test_mira_with_k_best_solves_its_small_problem(name, kind, C, k):
         # From w = 0 several outputs would have the same score, and rounding would choose among them.
         weights.exact[:] = w = 0.1 * rng.normal(size=case.problem.n_weights)
         late = np.zeros_like(w)
-        visits = _core.OnlinePass(case.problem.space, weights.exact, None, case.sample_weight, 0)
+        visits = _core.OnlinePass(case.problem.space, weights.exact, None, case.sample_weight, 0, case.bounded)
         order = np.concatenate([rng.permutation(case.ids) for _ in range(2)])
         visits.mira(order, case.problem.oracle(weights, precise=True, k_best=k), C, late)
         iterates = []
@@ -104,10 +104,10 @@ def test_sgd_is_the_same_in_one_pass_in_two_and_with_its_scale_folded_between(na
     nC, middle = 0.1 * len(case.ids), list(range(4, len(order), 2))
     for cuts, folds in (([], False), (middle, False), (middle, True)):
         weights = case.problem.zero_weights()
-        visits = _core.OnlinePass(case.problem.space, weights.exact, None, None, 0)
+        visits = _core.OnlinePass(case.problem.space, weights.exact, None, None, 0, case.bounded)
         oracle = case.problem.oracle(weights, precise=True)
         for part in np.split(order, cuts):
-            visits.sgd(part, oracle, 0.4, nC, nC, case.bounded)
+            visits.sgd(part, oracle, 0.4, nC, nC)
             if folds:
                 visits.fold()
         visits.fold()
@@ -165,11 +165,11 @@ def test_the_float_copy_follows_every_write(solver, name):
     space, J = case.problem.space, case.problem.nonnegative
     weights, late = case.problem.zero_weights(), np.zeros(case.problem.n_weights)
     rounded = weights.rounded
-    visits = _core.OnlinePass(space, weights.exact, rounded, None, 0)
+    visits = _core.OnlinePass(space, weights.exact, rounded, None, 0, J)
     oracle = _core.LinearOracle(space, weights.exact, rounded, solver != "sgd", 1)
     order = np.tile(case.ids, 200)
     if solver == "sgd":
-        visits.sgd(order, oracle, 1.0, 2.0, 2.0, J)  # shrinks w by more than a million: it is folded on the way
+        visits.sgd(order, oracle, 1.0, 2.0, 2.0)  # shrinks w by more than a million: it is folded on the way
     elif solver == "mira":
         visits.mira(order, oracle, 0.1, late)
     else:
@@ -190,7 +190,7 @@ def test_large_problems_are_searched_in_float_and_learn_the_same():
     assert not problem.always_precise
     solution = mm.train(model, X, y, solver="perceptron", random_state=0, solver_options={"epochs": 2})
     weights, late = problem.zero_weights(), np.zeros(problem.n_weights)
-    visits = _core.OnlinePass(problem.space, weights.exact, None, None, 0)
+    visits = _core.OnlinePass(problem.space, weights.exact, None, None, 0, problem.nonnegative)
     oracle, order = problem.oracle(weights, precise=True, plain=True), np.random.default_rng(0)
     for _ in range(2):
         visits.perceptron(order.permutation(10000), oracle, late)

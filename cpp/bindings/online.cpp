@@ -28,15 +28,13 @@ std::vector<T> copied(const Array1<T>& array) {
     return {values.begin(), values.end()};
 }
 
-OnlinePass::Seen sgd(OnlinePass& self, Array1<int64_t> order, Oracle& oracle, double eta0, double decay, double nC, Array1<int64_t> nonnegative) {
+OnlinePass::Seen sgd(OnlinePass& self, Array1<int64_t> order, Oracle& oracle, double eta0, double decay, double nC) {
     check_order(self, order);
     require_positive("eta0", eta0);
     require_positive("decay", decay);
     require_positive("nC", nC);
-    require_numbers_of("non-negative weight", as_span(nonnegative), self.space().n_weights());
-    const OnlinePass::Descent descent{eta0, decay, nC, copied(nonnegative)};
     nb::gil_scoped_release release;
-    return self.sgd(as_span(order), oracle, descent, workers(1));
+    return self.sgd(as_span(order), oracle, {eta0, decay, nC}, workers(1));
 }
 
 }  // namespace
@@ -47,20 +45,21 @@ void bind_online(nb::module_& m) {
         .def(
             "__init__",
             [](OnlinePass* self, std::shared_ptr<PlaneSpace> space, Mutable1<double> w, std::optional<Mutable1<float>> rounded,
-               std::optional<Array1<double>> sample_weight, int64_t visits) {
+               std::optional<Array1<double>> sample_weight, int64_t visits, Array1<int64_t> nonnegative) {
                 require_length("weights", w.shape(0), space->n_weights());
                 if (rounded) require_length("rounded weights", rounded->shape(0), space->n_weights());
                 require(visits >= 0, "visits must not be negative.");
+                require_numbers_of("non-negative weight", as_span(nonnegative), space->n_weights());
                 std::vector<double> s;
                 if (sample_weight) {
                     require_length("sample_weight", sample_weight->shape(0), space->n_examples());
                     require_amounts("sample_weight", as_span(*sample_weight));
                     s = copied(*sample_weight);
                 }
-                new (self) OnlinePass(space, {w.data(), data_or_null(rounded)}, std::move(s), visits);
+                new (self) OnlinePass(space, {w.data(), data_or_null(rounded)}, std::move(s), visits, copied(nonnegative));
             },
-            arg("space"), arg("weights").noconvert(), arg("rounded").none().noconvert(), arg("sample_weight").none(), arg("visits"), nb::keep_alive<1, 2>(),
-            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>())
+            arg("space"), arg("weights").noconvert(), arg("rounded").none().noconvert(), arg("sample_weight").none(), arg("visits"), arg("nonnegative"),
+            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>())
         .def_prop_ro("visits", &OnlinePass::visits)
         .def(
             "perceptron",
@@ -81,6 +80,6 @@ void bind_online(nb::module_& m) {
                 return self.mira(as_span(order), oracle, C, late.data(), workers(1));
             },
             arg("order"), arg("oracle"), arg("C"), arg("late").noconvert())
-        .def("sgd", &sgd, arg("order"), arg("oracle"), arg("eta0"), arg("decay"), arg("nC"), arg("nonnegative"))
+        .def("sgd", &sgd, arg("order"), arg("oracle"), arg("eta0"), arg("decay"), arg("nC"))
         .def("fold", &OnlinePass::fold, nb::call_guard<nb::gil_scoped_release>());
 }

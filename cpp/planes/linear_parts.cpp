@@ -152,15 +152,21 @@ void LinearSpace::fetch_rows(const PlaneParts& planes) const {
 
 void LinearSpace::add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch& scratch) const {
     auto& memory = static_cast<Scratch&>(scratch);
-    if (w.rounded) add_any(planes, coefficients, w.rounded, memory);
-    else add_any(planes, coefficients, w.exact, memory);
+    sum_by_label(planes, coefficients, memory);
+    if (w.rounded) note_moved_table(planes, coefficients, memory.search32);
+    else note_moved_table(planes, coefficients, memory.search64);
+    w.with_add([&](auto&& add) {
+        for (size_t p = 0; p < planes.size(); ++p) {
+            if (coefficients[p] == 0.0) continue;
+            for (const WeightTerm& term : planes.weights_of(p)) add(term.weight, coefficients[p] * term.coefficient);
+        }
+        add_label_sums(planes, memory, add);
+    });
 }
 
 // Coefficients are summed by row and label first: what is read and written most is w.
-template <class Scalar>
-void LinearSpace::add_any(const PlaneParts& planes, const double* coefficients, Scalar* w, Scratch& memory) const {
+void LinearSpace::sum_by_label(const PlaneParts& planes, const double* coefficients, Scratch& memory) const {
     const size_t n_slots = planes.rows.size(), room = planes.labels_per_row * planes.size();
-    PassMemory<Scalar>& search = memory.search<Scalar>();
     memory.n_sums.assign(n_slots, 0);
     memory.sums.resize(n_slots * room);
     for (size_t p = 0; p < planes.size(); ++p) {
@@ -173,31 +179,45 @@ void LinearSpace::add_any(const PlaneParts& planes, const double* coefficients, 
             if (k == n) sums[n++] = {term.label, 0.0};
             sums[k].coefficient += coefficients[p] * term.coefficient;
         }
-        for (const WeightTerm& term : planes.weights_of(p)) {
-            w[term.weight] += static_cast<Scalar>(coefficients[p] * term.coefficient);
-            if (search.has_table) search.moved_table.push_back(term.weight - table_start());
-        }
     }
-    // To lay it out anew takes less time then.
-    if (search.moved_table.size() > search.table.size()) search.has_table = false;
-    for (size_t slot = 0; slot < n_slots; ++slot) {
+}
+
+template <class Add>
+void LinearSpace::add_label_sums(const PlaneParts& planes, const Scratch& memory, Add&& add) const {
+    const size_t room = planes.labels_per_row * planes.size();
+    for (size_t slot = 0; slot < planes.rows.size(); ++slot) {
         const Scratch::LabelSum* sums = memory.sums.data() + slot * room;
         const size_t n = memory.n_sums[slot];
         if (n == 2) {
             // Mostly the truth and one other label.
             const Scratch::LabelSum first = sums[0], second = sums[1];
             features_.for_each(planes.rows[slot], [&](int64_t f, double x) {
-                Scalar* at = w + f * stride_;
-                at[first.label] += static_cast<Scalar>(first.coefficient * x);
-                at[second.label] += static_cast<Scalar>(second.coefficient * x);
+                add(f * stride_ + first.label, first.coefficient * x);
+                add(f * stride_ + second.label, second.coefficient * x);
             });
         } else if (n > 0) {
             features_.for_each(planes.rows[slot], [&](int64_t f, double x) {
-                Scalar* at = w + f * stride_;
-                for (size_t k = 0; k < n; ++k) at[sums[k].label] += static_cast<Scalar>(sums[k].coefficient * x);
+                for (size_t k = 0; k < n; ++k) add(f * stride_ + sums[k].label, sums[k].coefficient * x);
             });
         }
     }
+}
+
+template <class Scalar>
+void LinearSpace::note_moved_table(const PlaneParts& planes, const double* coefficients, PassMemory<Scalar>& memory) const {
+    if (!memory.has_table) return;
+    for (size_t p = 0; p < planes.size(); ++p) {
+        if (coefficients[p] == 0.0) continue;
+        for (const WeightTerm& term : planes.weights_of(p)) memory.moved_table.push_back(term.weight - table_start());
+    }
+    // To lay it out anew takes less time then.
+    if (memory.moved_table.size() > memory.table.size()) memory.has_table = false;
+}
+
+void LinearSpace::clip(const PlaneParts& planes, MovingWeights w) const {
+    for (const WeightTerm& term : planes.weights) w.clip(term.weight);
+    if (w.nonnegative->first() >= table_start()) return;
+    for (const NodeTerm& term : planes.nodes) features_.for_each(planes.rows[term.slot], [&](int64_t f, double) { w.clip(f * stride_ + term.label); });
 }
 
 void LinearSpace::inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const {

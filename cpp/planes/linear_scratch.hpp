@@ -37,12 +37,6 @@ struct LinearSpace::Scratch final : PlaneScratch {
     std::vector<double> scores64;
     PassMemory<float> search32;
     PassMemory<double> search64;
-
-    template <class Scalar>
-    PassMemory<Scalar>& search() {
-        if constexpr (sizeof(Scalar) == sizeof(float)) return search32;
-        else return search64;
-    }
 };
 
 }  // namespace maxmargin

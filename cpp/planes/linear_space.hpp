@@ -56,6 +56,7 @@ class LinearSpace final : public PlaneSpace {
     void fetch_starts(const PlaneParts& planes) const override;
     void fetch_rows(const PlaneParts& planes) const override;
     void add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch& scratch) const override;
+    void clip(const PlaneParts& planes, MovingWeights w) const override;
     void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const override;
 
     // The plane of each listed example that the search at scale · w finds, search_kind() for the most violated one; those of
@@ -112,8 +113,11 @@ class LinearSpace final : public PlaneSpace {
     template <class Scalar>
     bool search_within_any(int32_t example, Span span, const PlaneParts& planes, const Scalar* w, const std::vector<Scalar>& scores,
                            PassMemory<Scalar>& memory, std::vector<int32_t>& code, double& loss, double& product) const;
+    void sum_by_label(const PlaneParts& planes, const double* coefficients, Scratch& memory) const;
+    template <class Add>
+    void add_label_sums(const PlaneParts& planes, const Scratch& memory, Add&& add) const;
     template <class Scalar>
-    void add_any(const PlaneParts& planes, const double* coefficients, Scalar* w, Scratch& scratch) const;
+    void note_moved_table(const PlaneParts& planes, const double* coefficients, PassMemory<Scalar>& memory) const;
     void multiply_rows(int64_t row, std::span<const int64_t> rows, Scratch& memory) const;
     void multiply_ones(int64_t row, std::span<const int64_t> rows, Scratch& memory) const;
     void inner_by_rows(const PlaneParts& planes, size_t plane, Scratch& scratch, double* out) const;

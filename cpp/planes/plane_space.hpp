@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "planes/nonnegative_weights.hpp"
 #include "planes/plane_batch.hpp"
 #include "planes/plane_parts.hpp"
 
@@ -32,16 +33,33 @@ struct WeightsView {
 };
 
 // The point in feature space as a pass moves it. Where the float copy is given it alone is moved: half the memory is touched,
-// and the exact weights are summed anew from the planes afterwards.
+// and the exact weights are summed anew from the planes afterwards. Weights that must be ≥ 0 are given where their sums are to move
+// with them.
 struct MovingWeights {
     double* exact;
     float* rounded = nullptr;
+    NonnegativeWeights* nonnegative = nullptr;
     operator WeightsView() const { return {exact, rounded}; }
 
-    double get(int64_t j) const { return rounded ? static_cast<double>(rounded[j]) : exact[j]; }
-    void set(int64_t j, double value) const {
-        if (rounded) rounded[j] = static_cast<float>(value);
-        else exact[j] = value;
+    // use(add), where add(j, change) moves one weight: it is chosen once for all of them.
+    template <class Use>
+    void with_add(Use&& use) const {
+        if (rounded) with_add_to(rounded, use);
+        else with_add_to(exact, use);
+    }
+
+    void clip(int64_t j) const {
+        if (exact[j] < 0.0 && nonnegative->has(j)) {
+            exact[j] = 0.0;
+            if (rounded) rounded[j] = 0.0f;
+        }
+    }
+
+  private:
+    template <class Scalar, class Use>
+    void with_add_to(Scalar* w, Use&& use) const {
+        if (nonnegative) use([w, sums = nonnegative](int64_t j, double change) { sums->add(j, change, w); });
+        else use([w](int64_t j, double change) { w[j] += static_cast<Scalar>(change); });
     }
 };
 
@@ -75,6 +93,8 @@ class PlaneSpace {
     virtual void fetch_rows(const PlaneParts& planes) const { (void)planes; }
     // w += Σ_p coefficients[p] ψ_p, each weight written once.
     virtual void add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch& scratch) const = 0;
+    // w_j = max(0, w_j), in both copies, for those of the planes' weights that must be ≥ 0. Their sums are left alone.
+    virtual void clip(const PlaneParts& planes, MovingWeights w) const = 0;
     // out[p] = ψ_plane·ψ_p
     virtual void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const = 0;
 

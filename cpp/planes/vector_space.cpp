@@ -47,10 +47,16 @@ void VectorSpace::dots(const PlaneParts& planes, WeightsView w, PlaneScratch&, d
 }
 
 void VectorSpace::add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch&) const {
-    for (size_t p = 0; p < planes.size(); ++p) {
-        if (coefficients[p] == 0.0) continue;
-        for (const WeightTerm& term : planes.weights_of(p)) w.set(term.weight, w.get(term.weight) + coefficients[p] * term.coefficient);
-    }
+    w.with_add([&](auto&& add) {
+        for (size_t p = 0; p < planes.size(); ++p) {
+            if (coefficients[p] == 0.0) continue;
+            for (const WeightTerm& term : planes.weights_of(p)) add(term.weight, coefficients[p] * term.coefficient);
+        }
+    });
+}
+
+void VectorSpace::clip(const PlaneParts& planes, MovingWeights w) const {
+    for (const WeightTerm& term : planes.weights) w.clip(term.weight);
 }
 
 void VectorSpace::inner(const PlaneParts& planes, size_t plane, PlaneScratch&, double* out) const {

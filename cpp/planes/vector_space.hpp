@@ -21,6 +21,7 @@ class VectorSpace final : public PlaneSpace {
     void write(int32_t example, Code code, double loss, PlaneParts& planes, PlaneScratch& scratch) const override;
     void dots(const PlaneParts& planes, WeightsView w, PlaneScratch& scratch, double* out, int64_t next_row = -1, bool all_rows = false) const override;
     void add(const PlaneParts& planes, const double* coefficients, MovingWeights w, PlaneScratch& scratch) const override;
+    void clip(const PlaneParts& planes, MovingWeights w) const override;
     void inner(const PlaneParts& planes, size_t plane, PlaneScratch& scratch, double* out) const override;
 
     static std::vector<int32_t> encode(std::span<const int32_t> indices, std::span<const double> values);

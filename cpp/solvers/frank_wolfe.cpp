@@ -11,7 +11,6 @@ FrankWolfe::FrankWolfe(std::shared_ptr<const PlaneSpace> space, std::vector<doub
       scratch_(space_->scratch()),
       budgets_(std::move(budgets)),
       nonnegative_(std::move(nonnegative)),
-      unclipped_(nonnegative_.size(), 0.0),
       settings_(settings),
       blocks_(space_->n_examples()),
       gaps_(static_cast<size_t>(space_->n_examples())) {}
@@ -122,14 +121,9 @@ void FrankWolfe::measure(const double* w, double& slope, double& norm2) {
     space_->inner(line_, 0, *scratch_, &norm2);
 }
 
-// w and the average follow; the non-negative weights are the unclipped sums with their negative part cut off.
+// w and the average follow.
 void FrankWolfe::move(Block& block, double step, double loss, double* w) {
-    for (size_t j = 0; j < nonnegative_.size(); ++j) w[nonnegative_[j]] = unclipped_[j];
-    space_->add(line_, &step, {w}, *scratch_);
-    for (size_t j = 0; j < nonnegative_.size(); ++j) {
-        unclipped_[j] = w[nonnegative_[j]];
-        w[nonnegative_[j]] = std::max(0.0, unclipped_[j]);
-    }
+    space_->add(line_, &step, {w, nullptr, nonnegative_.empty() ? nullptr : &nonnegative_}, *scratch_);
     if (!settings_.averages) return;
     const double weight = 0.5 * static_cast<double>(n_steps_) * static_cast<double>(n_steps_ - 1);
     block.steps.add(weight * step, direction_);
@@ -280,10 +274,7 @@ void FrankWolfe::weights(double* w) {
         heartbeat();
         add_point(block, w);
     }
-    for (size_t j = 0; j < nonnegative_.size(); ++j) {
-        unclipped_[j] = w[nonnegative_[j]];
-        w[nonnegative_[j]] = std::max(0.0, unclipped_[j]);
-    }
+    nonnegative_.take_sums(w);
 }
 
 // 2/(K(K+1)), of the weighted sum of steps.
@@ -303,7 +294,7 @@ void FrankWolfe::average(double* w) const {
         block.steps.write(written);
         space_->add(written, &back, {w}, *scratch_);
     }
-    for (const int64_t j : nonnegative_) w[j] = std::max(0.0, w[j]);
+    nonnegative_.clip(w);
 }
 
 double FrankWolfe::loss() const {

@@ -101,8 +101,7 @@ class FrankWolfe {
     std::shared_ptr<const PlaneSpace> space_;
     std::unique_ptr<PlaneScratch> scratch_;
     std::vector<double> budgets_;
-    std::vector<int64_t> nonnegative_;
-    std::vector<double> unclipped_;  // (Σ w_i)_j for j in nonnegative_
+    NonnegativeWeights nonnegative_;  // with their sums Σ w_i
     Settings settings_;
     std::vector<Block> blocks_;  // by example
     SumTree gaps_;

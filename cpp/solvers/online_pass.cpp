@@ -22,8 +22,14 @@ constexpr double hard_ridge = 1e-9;
 
 }  // namespace
 
-OnlinePass::OnlinePass(std::shared_ptr<const PlaneSpace> space, MovingWeights w, std::vector<double> sample_weight, int64_t visits)
-    : space_(std::move(space)), scratch_(space_->scratch()), w_(w), sample_weight_(std::move(sample_weight)), visits_(visits) {}
+OnlinePass::OnlinePass(std::shared_ptr<const PlaneSpace> space, MovingWeights w, std::vector<double> sample_weight, int64_t visits,
+                       std::vector<int64_t> nonnegative)
+    : space_(std::move(space)),
+      scratch_(space_->scratch()),
+      w_(w),
+      sample_weight_(std::move(sample_weight)),
+      visits_(visits),
+      nonnegative_(std::move(nonnegative)) {}
 
 // learn(found, s) moves w and returns what was seen. It polls for nothing: an interrupt comes between two visits.
 template <class Learn>
@@ -123,11 +129,8 @@ OnlinePass::Seen OnlinePass::sgd(std::span<const int64_t> order, Oracle& oracle,
         if (scale_ < smallest_scale) fold();
         if (found.size() == 0) return Seen{};
         add(found, 0, s * eta / scale_, nullptr);
-        for (const int64_t j : descent.nonnegative)
-            if (w_.exact[j] < 0.0) {
-                w_.exact[j] = 0.0;
-                if (w_.rounded) w_.rounded[j] = 0.0f;
-            }
+        // No other weight than those of the plane, which add left in the scratch, can have become negative.
+        if (!nonnegative_.empty()) space_->clip(scratch_->planes, {w_.exact, w_.rounded, &nonnegative_});
         return Seen{1, s * std::max(0.0, values_[0])};
     });
 }

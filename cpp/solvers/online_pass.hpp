@@ -25,8 +25,9 @@ class OnlinePass {
   public:
     // What w points to is what the oracles of the visits look at, and outlives the pass; a float copy is moved beside the exact
     // weights, rounding at each step. sample_weight: s_i, empty where all are 1. visits: those made before, in passes that this one
-    // continues.
-    OnlinePass(std::shared_ptr<const PlaneSpace> space, MovingWeights w, std::vector<double> sample_weight, int64_t visits);
+    // continues. nonnegative: J of SGD, whose weights are ≥ 0 at the beginning.
+    OnlinePass(std::shared_ptr<const PlaneSpace> space, MovingWeights w, std::vector<double> sample_weight, int64_t visits,
+               std::vector<int64_t> nonnegative);
 
     struct Seen {
         int64_t updates = 0;  // visits that found something to learn
@@ -39,7 +40,6 @@ class OnlinePass {
     struct Descent {
         double eta0, decay;
         double nC;
-        std::vector<int64_t> nonnegative;
     };
     Seen sgd(std::span<const int64_t> order, Oracle& oracle, const Descent& descent, const Workers& workers);
     // Writes scale · v to w: until then w holds v.
@@ -61,6 +61,7 @@ class OnlinePass {
     MovingWeights w_;
     std::vector<double> sample_weight_;
     int64_t visits_;
+    NonnegativeWeights nonnegative_;
     double scale_ = 1.0;
     std::vector<Code> codes_;
     std::vector<double> values_, gram_, alpha_;

@@ -347,17 +347,12 @@ void WorkingSets::drop_planes(Block& block, const Rule& rule, Sweep& result) {
     result.dropped += static_cast<int64_t>(n_dropped);
 }
 
-// Applies the change of α to w; the non-negative weights are the unclipped sums with their negative part cut off.
+// Applies the change of α to w.
 void WorkingSets::move(const Block& block, MovingWeights w) {
     Memory& memory = *memory_;
-    for (size_t j = 0; j < nonnegative_.size(); ++j) w.set(nonnegative_[j], unclipped_[j]);
+    if (!nonnegative_.empty()) w.nonnegative = &nonnegative_;
     for (size_t p = 0; p < block.size(); ++p) memory.change[p] = block.alpha[p] - memory.before[p];
     space_->add(block.parts, memory.change.data(), w, *memory.scratch);
-    for (size_t j = 0; j < nonnegative_.size(); ++j) {
-        unclipped_[j] = w.get(nonnegative_[j]);
-        w.set(nonnegative_[j], std::max(0.0, unclipped_[j]));
-    }
-    if (!nonnegative_.empty()) space_->forget(*memory_->scratch);
 }
 
 }  // namespace maxmargin

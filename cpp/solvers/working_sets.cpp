@@ -23,7 +23,6 @@ WorkingSets::WorkingSets(std::shared_ptr<const PlaneSpace> space, std::vector<do
       budgets_(std::move(budgets)),
       squared_(squared),
       nonnegative_(std::move(nonnegative)),
-      unclipped_(nonnegative_.size(), 0.0),
       blocks_(space_->n_examples()),
       by_components_(by_components) {
     memory_->scratch = space_->scratch();
@@ -129,7 +128,7 @@ double WorkingSets::rescale(std::vector<double> budgets, double* w) {
             cut_to_budget(block);  // what rounding puts above it
         }
     for (int64_t j = 0; j < n_weights; ++j) w[j] *= multiple;
-    for (double& u : unclipped_) u *= multiple;
+    nonnegative_.multiply_sums(multiple);
     return worth;
 }
 
@@ -168,10 +167,7 @@ void WorkingSets::weights(double* w) {
         for (Block& block : own)
             if (block.total() < (1.0 + rounded_off) * block.budget) cut_to_budget(block);
     sum(w);
-    for (size_t j = 0; j < nonnegative_.size(); ++j) {
-        unclipped_[j] = w[nonnegative_[j]];
-        w[nonnegative_[j]] = std::max(0.0, unclipped_[j]);
-    }
+    nonnegative_.take_sums(w);
 }
 
 void WorkingSets::sum(double* w) const {

@@ -173,8 +173,7 @@ class WorkingSets {
     std::unique_ptr<Memory> memory_;  // scratch can be as long as w: it is made once
     std::vector<double> budgets_;
     bool squared_;
-    std::vector<int64_t> nonnegative_;
-    std::vector<double> unclipped_;  // (Σ α ψ)_j for j in nonnegative_
+    NonnegativeWeights nonnegative_;  // with their sums Σ α ψ
     std::vector<std::vector<Block>> blocks_;  // by example
     bool by_components_;
     int64_t n_planes_ = 0;

@@ -174,4 +174,4 @@ class OnlineSolver(Solver):
 def new_pass(problem: Problem, weights: DenseWeights, visits: int) -> _core.OnlinePass:
     """Return the pass that moves these weights, after so many visits."""
     rounded = problem.rounded(weights, precise=False)
-    return _core.OnlinePass(problem.space, weights.exact, rounded, problem.sample_weight, visits)
+    return _core.OnlinePass(problem.space, weights.exact, rounded, problem.sample_weight, visits, problem.nonnegative)

@@ -84,7 +84,7 @@ class SGD(OnlineSolver):
         self, visits: _core.OnlinePass, oracle: _core.Oracle, task: Task, order: IntArray, eta0: float, n: int
     ) -> _core.SeenByPass:
         decay = task.C if self.option["decay"] == "C" else n * task.C
-        return visits.sgd(order, oracle, eta0, decay, n * task.C, task.problem.nonnegative)
+        return visits.sgd(order, oracle, eta0, decay, n * task.C)
 
     def _best_eta0(self, task: Task) -> float:
         problem = task.problem
