@@ -10,6 +10,8 @@ from reference_models import ChainModel
 
 import maxmargin as mm
 from maxmargin import _core
+from maxmargin.solvers._cutting_planes import CutModel
+from maxmargin.solvers._timing import Stopwatch
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -126,3 +128,23 @@ def test_solvers_reach_the_reference_optimum(solver, loss, tol, rescaling):
     assert certificate.dual <= best.objective * (1 + 1e-9)
     assert certificate.primal >= best.objective * (1 - 1e-9)
     assert certificate.primal == pytest.approx(best.objective, rel=2 * tol)
+
+
+def test_cuts_are_kept_without_copying_those_before():
+    problem, _ = bounded_chain()
+    J = problem.nonnegative
+    model = CutModel(problem, 1.0, 2, Stopwatch("gram", "qp", "weights"))
+    n_dropped = 0
+    for _ in range(12):
+        before = model.store(None)
+        problem.separate_into(model.cuts, model.weights, precise=True)
+        model.keep_pending()
+        after = model.store(None)
+        assert all(
+            np.shares_memory(a, b) for a, b in zip(before.at_nonnegative, after.at_nonnegative[:-1], strict=True)
+        )
+        model.solve(1e-9)
+        n_dropped += model.n_dropped
+    kept = model.store(None).at_nonnegative
+    assert 0 < n_dropped == 12 - len(kept)
+    assert model.weights.exact[J] == pytest.approx(np.maximum(0.0, model.alpha @ np.array(kept)), abs=1e-12)

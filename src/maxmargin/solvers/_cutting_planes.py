@@ -23,7 +23,7 @@ class StoredCuts:
     cuts: Cuts
     losses: FloatArray
     gram: FloatArray
-    at_nonnegative: FloatArray
+    at_nonnegative: list[FloatArray]  # (g_k)_J
     planes: _core.PlaneBatch | None
 
 
@@ -58,7 +58,8 @@ class CutModel:
         self._n_solved = self._n_before = 0
         self._losses: FloatArray = np.zeros(0)
         self._gram: FloatArray = np.zeros((0, 0))
-        self._at_nonnegative: FloatArray = np.zeros((0, len(self._nonnegative)))
+        # By cut: as one matrix they would all be copied for each cut that comes.
+        self._at_nonnegative: list[FloatArray] = []
         self._idle = np.zeros(0, np.int64)
         self._alpha: FloatArray = np.zeros(0)  # the α that weights belong to
         self._unclipped: FloatArray = np.zeros(len(self._nonnegative))  # (Σ α g)_J; weights hold the positive part
@@ -93,7 +94,7 @@ class CutModel:
         n_products = {len(self._losses), len(self._gram), len(self._at_nonnegative)}
         if n_products != {self.size}:
             return None
-        return StoredCuts(self.cuts, self._losses, self._gram, self._at_nonnegative, planes)
+        return StoredCuts(self.cuts, self._losses, self._gram, self._at_nonnegative.copy(), planes)
 
     def restore(self, stored: StoredCuts) -> None:
         """Start from the cuts of an earlier run; the model has none yet."""
@@ -120,7 +121,7 @@ class CutModel:
         self._qp.add(loss, np.ascontiguousarray(row), at_nonnegative)
         self._losses = np.append(self._losses, loss)
         self._gram = np.block([[self._gram, row[:-1, None]], [row[None, :]]])
-        self._at_nonnegative = np.vstack([self._at_nonnegative, at_nonnegative])
+        self._at_nonnegative.append(at_nonnegative)
         self._idle = np.append(self._idle, 0)
         self._alpha = np.append(self._alpha, 0.0)
 
@@ -164,7 +165,8 @@ class CutModel:
         self.cuts.remove(old)
         self._losses = np.delete(self._losses, old)
         self._gram = np.delete(np.delete(self._gram, old, 0), old, 1)
-        self._at_nonnegative = np.delete(self._at_nonnegative, old, 0)
+        is_old = set(old.tolist())
+        self._at_nonnegative = [row for k, row in enumerate(self._at_nonnegative) if k not in is_old]
         self._idle = np.delete(self._idle, old)
         self._alpha = np.delete(self._alpha, old)
 
