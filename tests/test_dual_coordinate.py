@@ -5,6 +5,7 @@ with 1/2C for 1/4C.
 """
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -151,6 +152,27 @@ def test_sdm_alternates_its_loops_as_the_paper_says(options, epsilon):
     assert any(record["type_two_loops"] > 0 for record in history)
     # Coarse tolerances are halved before κ2 loops have gone by.
     assert n_early > 0 or epsilon != 0.05 or kappa2 < 8
+
+
+@pytest.mark.parametrize(
+    ("met", "made"),
+    [
+        ([8.0, 4.0, 3.9, 3.8, 3.7], 4),  # 4 is not below half of 8; 3.9 is, and the loop after it visits all blocks
+        ([8.0, 7.0, 1.0, 0.9, 0.8], 4),
+        ([1.0, 0.9], 1),  # τ at the first loop, which visits all
+        ([8.0, 3.0, 7.0, 3.0, 3.0, 2.0], 5),  # what the loop over all blocks meets is what counts
+        ([8.0] * 9, 6),  # κ2 loops have gone by
+    ],
+)
+def test_loops_over_the_sets_end_at_half_of_what_they_met_first(met, made):
+    met = iter(met)
+
+    class Sets:
+        def sweep(self, rule, *, precise):
+            return SimpleNamespace(violation=next(met))
+
+    solver = SOLVERS["sdm"]()
+    assert len(solver._type_two(SimpleNamespace(is_over=False), Sets(), tau=1.0, tau_inner=0.5, most=6)) == made
 
 
 def test_epsilon_of_sdm_fixes_tau_and_ends_where_a_loop_changes_nothing():
