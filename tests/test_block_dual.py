@@ -192,6 +192,25 @@ def test_examples_that_are_satisfied_are_searched_less_often(monkeypatch, loss, 
         assert some.certificate.primal == pytest.approx(problem.primal(weights, 10.0, squared=False), rel=1e-9)
 
 
+def test_an_example_with_mass_is_never_skipped(monkeypatch):
+    """At the margin its slack is 0, and its α may have to fall."""
+    n_at_margin = []
+
+    def searched(self, *, precise):
+        carriers, slacks = self.sets.carriers(), self._slacks
+        step = search(self, precise=precise)
+        assert np.isin(carriers, self._asked).all()
+        assert np.isin(np.flatnonzero(slacks > 0.0), self._asked).all()
+        n_at_margin.append(np.count_nonzero(slacks[carriers] == 0.0))
+        return step
+
+    search = _plane_blocks.PlaneBlocks.evaluate_unsatisfied
+    monkeypatch.setattr(_plane_blocks.PlaneBlocks, "evaluate_unsatisfied", searched)
+    X, Y = separable()
+    mm.train(mm.models.Chain(5), X, Y, 10.0, solver="block-dual", tol=1e-5, solver_options={"skip_satisfied": True})
+    assert max(n_at_margin) > 0
+
+
 def test_nothing_is_skipped_where_hardly_an_example_is_satisfied():
     X, Y = tagging_problem()
     calls = [
