@@ -148,6 +148,21 @@ def test_what_was_left_out_counts_as_an_error_of_scores():
     assert problem.score_error(weights) == 0.0
 
 
+def test_what_was_left_out_counts_beside_what_float32_rounds_off():
+    X, y = labelled(2600)
+    problem = mm.models.Binary(kernel=mm.Kernel("rbf", GAMMA)).bind(X, y)
+    problem.prepare(1e-3, 1e-2)
+    assert problem.is_single
+    weights = problem.zero_weights()
+    weights.coef[:] = 2.0
+    left_out, error = 2.0 * 2600 * problem.negligible, problem.score_error(weights)
+    problem.negligible = 0.0
+    rounded_off = problem.score_error(weights)
+    assert left_out > 0.0
+    assert rounded_off > 0.0
+    assert error == pytest.approx(left_out + rounded_off, rel=1e-12)
+
+
 def test_cuts_are_scored_again_for_a_problem_that_counts_smaller_values():
     X, y = labelled(2600)
     model = mm.models.Binary(kernel=mm.Kernel("rbf", GAMMA))
