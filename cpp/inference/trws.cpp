@@ -106,7 +106,6 @@ void TreeReweighted::prepare() {
     std::vector<double> core_unary;
     for (const int32_t node : graph_.nodes) core_unary.insert(core_unary.end(), reduced_.begin() + label_offsets_[node], reduced_.begin() + label_offsets_[node + 1]);
     passes_->set_scores(core_unary.data(), links_);
-    bound_ = infinity;
     core_score_ = -infinity;
     // What was best before is a labelling still.
     score_ = labels_.empty() ? -infinity : total_score(shape_, unary_.data(), pairs_, labels_.data());
@@ -176,7 +175,7 @@ TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
                 take_if_better(rounded());
             }
             // The score itself is a bound of the bound: rounding may take the sum of many messages below it.
-            bound_ = std::max(std::min(bound_, passes_->backward() + best_of_trees_), score_);
+            bound_ = std::max(passes_->backward() + best_of_trees_, score_);
             result.bounds.push_back(bound_);
             heartbeat();
 

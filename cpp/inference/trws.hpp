@@ -1,5 +1,5 @@
 // Sequential tree-reweighted message passing (Kolmogorov: Convergent tree-reweighted message passing for energy minimization,
-// PAMI 2006) on a graph with cycles: a bound on the best score that never rises, and labellings that come close to it.
+// PAMI 2006) on a graph with cycles: a bound on the best score that never rises but by rounding, and labellings that come close to it.
 //
 // The bound is that of a split of the scores over monotonic chains; its lowest value is the value of the linear relaxation
 // over pairs of labels, or in rare cases a little more, as coordinate descent may get stuck (at a weak tree agreement). Where the bound
