@@ -110,12 +110,14 @@ def test_random_outputs_differ_from_the_best_by_the_share_asked_for():
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(50, 2)) for _ in range(40)]
     bound = mm.models.Chain(4).bind(X, [rng.integers(4, size=50) for _ in X])
-    w = rng.normal(size=bound.n_weights)
-    batches, diversity, most = bound.space.variants(w, "random", np.array([0.2, 0.2]), 7, 1)
-    assert diversity[0] / most == pytest.approx(0.2, abs=0.03)
-    again, _, _ = bound.space.variants(w, "random", np.array([0.2, 0.2]), 7, 2)
+    w, shares = rng.normal(size=bound.n_weights), np.full(4, 0.2)
+    batches, diversity, most = bound.space.variants(w, "random", shares, 7, 1)
+    best, *others = (np.array([batch.code(i) for i in range(40)]) for batch in batches)
+    assert diversity.tolist() == [np.count_nonzero(other != best) for other in others]
+    assert diversity / most == pytest.approx(shares, abs=0.03)
+    again, _, _ = bound.space.variants(w, "random", shares, 7, 2)
     assert all(np.array_equal(a.code(3), b.code(3)) for a, b in zip(batches, again, strict=True))
-    other, _, _ = bound.space.variants(w, "random", np.array([0.2, 0.2]), 8, 1)
+    other, _, _ = bound.space.variants(w, "random", shares, 8, 1)
     assert not np.array_equal(batches[1].code(3), other[1].code(3))
 
 
@@ -181,36 +183,39 @@ def test_the_set_point_is_reached():
         assert np.median(reached) == pytest.approx(K, rel=0.5)
 
 
+def train_to_the_end(kind, seed, **options):
+    _, native_model, X, Y = problems(seed)[kind]
+    options = {"cache_size": 0, **options}
+    return mm.train(native_model, X, Y, 5.0, solver="one-slack", tol=1e-8, solver_options=options).history
+
+
 def test_annealing_ends_with_one_cut():
-    model, native_model, X, Y = problems(3)["graph"]
-    history = mm.train(
-        native_model,
-        X,
-        Y,
-        5.0,
-        solver="one-slack",
-        tol=1e-8,
-        solver_options={"cuts_per_iteration": 8, "cut_annealing": 0.5, "cache_size": 0},
-    ).history
+    history = train_to_the_end("graph", 3, cuts_per_iteration=8, cut_annealing=0.5)
     counts = [len(record["extra_violations"] or []) for record in history]
     assert counts[1] == 7
     assert counts[-1] == 0
-    assert model.n_examples == len(X)
 
 
-def test_choices_by_violation_are_sorted():
-    _, native_model, X, Y = problems(4)["chain"]
-    bound = native_model.bind(X, Y)
-    weights = bound.zero_weights()
-    weights.exact[:] = np.random.default_rng(0).normal(size=bound.n_weights)
-    planes, _, _ = bound.space.variants(weights.exact, "random", np.full(3, 0.5), 1, 1)
-    choices = Choices(bound, planes, weights)
-    order = np.argsort(-choices.values, axis=1, kind="stable")
-    totals = []
-    for m in range(4):
-        batch = choices.batch(order[:, m])
-        totals.append(float(np.sum(batch.losses() - bound.space.dots(batch, weights.exact))))
-    assert totals == sorted(totals, reverse=True)
+def test_annealing_lowers_the_set_point():
+    history = train_to_the_end("graph", 3, cuts_per_iteration=8, cut_annealing=0.7, diversity=0.5, extra_cuts="random")
+    # What is random follows no λ: its strengths are the set points themselves.
+    for k in (1, 2, 3):
+        assert history[k]["strengths"] == pytest.approx([0.5 * 0.7 ** (k - 1)] * round(8 * 0.7 ** (k - 1) - 1))
+
+
+def test_the_first_search_has_the_strength_asked_for():
+    first = train_to_the_end("graph", 3, cuts_per_iteration=3, initial_strength=0.3)[1]
+    assert first["strengths"] == [0.3, 0.3]
+
+
+def test_cuts_by_violation_are_sorted():
+    history = train_to_the_end(
+        "chain", 4, cuts_per_iteration=5, extra_cuts="random", diversity=0.5, combination="violation"
+    )
+    for before, record in itertools.pairwise(history):
+        # The last cuts differ by no more than rounding.
+        assert np.all(np.diff([before["violation"], *record["extra_violations"]]) <= 1e-9)
+    assert np.all(np.diff([history[0]["violation"], *history[1]["extra_violations"]]) < 0.0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

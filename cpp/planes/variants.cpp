@@ -118,9 +118,10 @@ Variants LinearSpace::variants(const double* w, const VariantOptions& options, c
         const int64_t length = structure_->code_length(example);
         for (int64_t t = 0; t < length; ++t) mine.most += structure_->place_weight(example, t);
         for (size_t m = 0; m + 1 < mine.codes.size(); ++m) {
+            const std::vector<int32_t>& other = mine.codes[options.source == VariantSource::random ? 0 : m];
             double differing = 0.0;
             for (int64_t t = 0; t < length; ++t)
-                if (mine.codes[m][t] != mine.codes[m + 1][t]) differing += structure_->place_weight(example, t);
+                if (mine.codes[m + 1][t] != other[t]) differing += structure_->place_weight(example, t);
             mine.diversity.push_back(differing);
         }
     });

@@ -26,7 +26,7 @@ struct VariantOptions {
 
 struct Variants {
     std::vector<PlaneBatch> planes;  // by number of the output: one plane of each example, without those of the truth
-    std::vector<double> diversity;   // Σ_i weight of the places where outputs j and j + 1 differ
+    std::vector<double> diversity;   // Σ_i weight of the places where output j + 1 differs from j; of a random one, from the first
     double most = 0.0;               // Σ_i weight of all places
 };
 

@@ -96,7 +96,7 @@ class LinearProblem(Problem):
     ) -> tuple[list[_core.PlaneBatch], FloatArray, float]:
         """Return the planes of several outputs of each example, the best ones first, and how much one differs from the next.
 
-        The latter as the weight of the places that differ, over all examples, and the most it can be.
+        Random ones: from the first. That is the weight of the places that differ, over all examples, with the most it can be.
         """
         # Random outputs are made of the best one.
         self.oracle_calls += self.n_examples * (1 if source == "random" else len(strengths) + 1)

@@ -6,6 +6,8 @@ which output j repels those after it, follows a set point K of the share of plac
 
     λ_j ← λ_j (1 + ½ (K − K̄_j) / max(K, K̄_j))
 
+Random outputs are the best one with each place relabelled with probability K: they differ from it, not from the one before, by K.
+
 How outputs become cuts:
 
     ordering    cut m is made of the m-th output of every example

@@ -94,7 +94,8 @@ class OneSlack(Solver):
             0.1,
             lambda v: is_number(v) and 0 < v <= 1,
             "a number in (0, 1]",
-            "K, the share of labels in which one output should differ from the next; the strengths of diverse search follow it",
+            "K, the share of labels in which one output should differ from the next, or a random one from the best; the "
+            "strengths of diverse search follow it",
         ),
         "initial_strength": Option(
             1.0,
