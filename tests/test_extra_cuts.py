@@ -218,6 +218,15 @@ def test_cuts_by_violation_are_sorted():
     assert np.all(np.diff([history[0]["violation"], *history[1]["extra_violations"]]) < 0.0)
 
 
+@pytest.mark.parametrize("kind", ["chain", "graph"])
+def test_an_output_in_the_cache_is_searched_once(kind):
+    M = 3
+    history = train_to_the_end(kind, 3, cuts_per_iteration=M, cache_size=5)
+    searches = np.diff([record["oracle_calls"] for record in history])
+    n = problems(3)[kind][0].n_examples
+    assert {0, M * n} == set(searches.tolist())
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["multiclass", "chain", "graph", "candidates"])
 def test_cuts_for_the_dual_promise_most(kind, weighted):

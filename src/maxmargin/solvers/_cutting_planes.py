@@ -190,18 +190,32 @@ class Separator:
         """How many planes are cached."""
         return self.cache.n_planes if self.cache is not None else 0
 
-    def separate(self, model: CutModel, weights: DenseWeights, needed: float, *, precise: bool) -> bool:
-        """Make a cut at ``weights`` the model's pending one; return whether it is the exact one.
+    @property
+    def asks_at_once(self) -> bool:
+        """Whether the oracle is asked for all examples at a time."""
+        return len(self._portions) == 1
 
-        A cut from the cache is taken if its value at ``weights`` exceeds ``needed``.
-        """
-        if self.cache is None:
-            with self.watch("oracle"):
-                self._problem.separate_into(model.cuts, weights, precise=precise)
-            return True
-        if self._from_cache(self.cache, model, weights, needed):
+    def take_cached(self, model: CutModel, weights: DenseWeights, needed: float) -> bool:
+        """Make the best cut of cached planes the model's pending one; return whether it is worth more than ``needed``."""
+        if self.cache is None or self.cache.n_planes == 0 or not np.isfinite(needed):
             return False
-        return self.ask_all(model, weights, needed, precise=precise)
+        with self.watch("cache"):
+            self.cache.evaluate(weights.exact, weights.rounded, self._problem.n_jobs)
+            batch = self.cache.best()
+        with self.watch("assembly"):
+            model.cuts.assemble(self._problem.space, batch, self._problem.sample_weight)
+            return model.pending_value(weights) > needed
+
+    def ask(self, model: CutModel, weights: DenseWeights, needed: float, *, precise: bool) -> bool:
+        """Make the cut of what the oracle finds at ``weights`` the model's pending one; without a cache no plane of it is kept.
+
+        Return whether it is the exact one: see :meth:`ask_all`.
+        """
+        if self.cache is not None:
+            return self.ask_all(model, weights, needed, precise=precise)
+        with self.watch("oracle"):
+            self._problem.separate_into(model.cuts, weights, precise=precise)
+        return True
 
     def ask_all(self, model: CutModel, weights: DenseWeights, needed: float = np.inf, *, precise: bool) -> bool:
         """Ask the oracle for all examples, portion by portion; stop early if the cache comes to offer a cut worth ``needed``."""
@@ -213,10 +227,9 @@ class Separator:
             self._next = (self._next + 1) % len(self._portions)
             self.keep(batch, ids, weights)
             found.extend(batch)
-            if tried < len(self._portions) and self.cache and self._from_cache(self.cache, model, weights, needed):
+            if tried < len(self._portions) and self.take_cached(model, weights, needed):
                 return False
-        if self.cache is not None:
-            self.cache.drop_unused(_FORGET_AFTER)
+        self.forget_unused()
         with self.watch("assembly"):
             model.cuts.assemble(self._problem.space, found, self._problem.sample_weight)
         return True
@@ -231,12 +244,7 @@ class Separator:
                     self._problem.report_inexact(example)
             self.cache.insert(batch)
 
-    def _from_cache(self, cache: _core.PlaneCache, model: CutModel, weights: DenseWeights, needed: float) -> bool:
-        if cache.n_planes == 0 or not np.isfinite(needed):
-            return False
-        with self.watch("cache"):
-            cache.evaluate(weights.exact, weights.rounded, self._problem.n_jobs)
-            batch = cache.best()
-        with self.watch("assembly"):
-            model.cuts.assemble(self._problem.space, batch, self._problem.sample_weight)
-            return model.pending_value(weights) > needed
+    def forget_unused(self) -> None:
+        """Drop cached planes that no cut of late used; all examples were searched."""
+        if self.cache is not None:
+            self.cache.drop_unused(_FORGET_AFTER)

@@ -27,7 +27,7 @@ from maxmargin import _core
 from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.problems.linear import LinearProblem
 from maxmargin.problems.weights import DenseWeights
-from maxmargin.solvers._cutting_planes import CutModel
+from maxmargin.solvers._cutting_planes import CutModel, Separator
 from maxmargin.solvers.base import Record, Task
 
 SOURCES = ("diverse", "m-best", "random")
@@ -64,11 +64,16 @@ class ExtraCuts:
                 "solver_options: combination='dual' needs products of planes, which exact kernels have not."
             )
 
-    def separate(self, model: CutModel) -> bool:
-        """Make the most violated cut the model's pending one, from the same search as the others; False where there are none."""
+    def separate(self, model: CutModel, separator: Separator) -> bool:
+        """Make the most violated cut the model's pending one, from the same search as the others; False where there are none.
+
+        Its planes alone enter the cache.
+        """
         if self._n_extra == 0:
             return False
         self._find(model, model.weights)
+        separator.keep(self._found[0], self._problem.all_ids, model.weights)
+        separator.forget_unused()
         self._load(model, self._found[0])
         return True
 

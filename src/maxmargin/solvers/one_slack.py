@@ -168,12 +168,10 @@ class OneSlack(Solver):
             needed = model.slack + max(target, _CACHED_SHARE * violation)
             # Near the optimum w̄ would have to be kept in double too, and the QP's solution no longer jumps.
             is_near = stabilized is None or self.precise or not model.fits_float or n_in_vain >= _GIVE_UP_AFTER
-            if self._extra is not None and is_near and separator.cache is None and self._extra.separate(model):
-                is_exact, w = True, model.weights
-            elif stabilized and not is_near:
+            if stabilized and not is_near:
                 is_exact, w = stabilized.separate(needed), stabilized.point
             else:
-                is_exact, w = separator.separate(model, model.weights, needed, precise=self.precise), model.weights
+                is_exact, w = self._separate(model, separator, needed), model.weights
 
             step = Iterate(dual=model.dual)
             if is_exact:
@@ -191,6 +189,17 @@ class OneSlack(Solver):
             if self._extra is not None and is_exact:
                 self._extra.add(model, w)
             model.solve(self._qp_tolerance(task, violation, best_primal))
+
+    def _separate(self, model: CutModel, separator: Separator, needed: float) -> bool:
+        """Make a cut at the QP's solution the pending one, from the cache if that offers one worth ``needed``.
+
+        Return whether it is the exact one.
+        """
+        if separator.take_cached(model, model.weights, needed):
+            return False
+        if self._extra is not None and separator.asks_at_once and self._extra.separate(model, separator):
+            return True
+        return separator.ask(model, model.weights, needed, precise=self.precise)
 
     @property
     def model(self) -> CutModel:
