@@ -75,9 +75,10 @@ def test_block_dual_with_columns_that_do_not_fit(cache):
 @pytest.mark.parametrize(
     ("model", "gamma", "C", "if_few"),
     [
-        (mm.models.Multiclass, 0.5, 1.0, "one-slack"),
-        (mm.models.Binary, 0.5, 1.0, "block-dual"),  # its columns seldom come back
+        (mm.models.Binary, 0.5, 1.0, "block-dual"),  # columns seldom come back
+        (mm.models.Multiclass, 5.0, 1.0, "block-dual"),
         (mm.models.Binary, 30.0, 1.0, "one-slack"),  # cuts leave out what is nearly 0
+        (mm.models.Multiclass, 300.0, 1.0, "one-slack"),
         (mm.models.Binary, 30.0, 50.0, "block-dual"),  # but are slow here
     ],
 )
@@ -92,23 +93,22 @@ def test_auto_looks_at_whether_columns_fit(model, gamma, C, if_few):
         assert "kernel_cache" in solution.history[0]["reason"]
 
 
-def test_auto_takes_cuts_of_many_classes_where_C_times_the_kernel_is_very_large():
+def test_auto_takes_cuts_where_C_times_the_kernel_is_beyond_rounding():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=400) > 0, 1, -1)
-    two = mm.models.Binary(kernel=mm.Kernel("rbf", 0.5))
-    for C in (1000.0, 1e6):
-        solution = mm.train(two, X, y, C)
-        assert solution.solver == "block-dual"
-        assert solution.certificate.converged
-    squared = mm.train(two, X, y, 1e6, loss="squared_hinge", tol=0.1)
-    many = mm.models.Multiclass(2, kernel=mm.Kernel("rbf", 0.5))
-    classes = mm.train(many, X, (y + 1) // 2, 1000.0, tol=0.1)
-    assert squared.solver == classes.solver == "block-dual"
-    classes = mm.train(many, X, (y + 1) // 2, 1e6, tol=0.1)
-    assert classes.solver == "one-slack"
-    assert classes.certificate.converged
-    assert "k(x, x) is 1000000" in classes.history[0]["reason"]
+    two, many = (
+        kind(kernel=mm.Kernel("rbf", 0.5)) for kind in (mm.models.Binary, lambda **own: mm.models.Multiclass(2, **own))
+    )
+    for model, labels in ((two, y), (many, (y + 1) // 2)):
+        for C in (1000.0, 1e6):
+            solution = mm.train(model, X, labels, C)
+            assert solution.solver == "block-dual"
+            assert solution.certificate.converged
+        assert mm.train(model, X, labels, 1e12, loss="squared_hinge", tol=0.1).solver == "block-dual"
+        beyond = mm.train(model, X, labels, 1e10, tol=0.1)
+        assert beyond.solver == "one-slack"
+        assert "k(x, x) is 1e+10" in beyond.history[0]["reason"]
 
 
 def test_few_rows_of_many_classes_are_moved_by_columns():
@@ -121,20 +121,21 @@ def test_few_rows_of_many_classes_are_moved_by_columns():
     assert len(solution.history) < 300
 
 
-def test_auto_takes_cuts_where_rows_have_most_in_common():
+@pytest.mark.parametrize("constant", [1.0, 1e4])
+def test_rows_that_have_most_in_common_are_moved_against_each_other(constant):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
-    for constant, expected in ((1.0, "block-dual"), (1e4, "one-slack")):
-        kernel = mm.Kernel("rbf", 0.5, constant=constant)
-        solution = mm.train(mm.models.Multiclass(2, kernel=kernel), X, (y + 1) // 2)
-        assert solution.solver == expected
-        assert solution.certificate.converged
-        assert ("one direction" in solution.history[0]["reason"]) == (expected == "one-slack")
-        # Pairs of rows of two classes move along it and leave it alone.
-        solution = mm.train(mm.models.Binary(kernel=kernel), X, y)
+    kernel = mm.Kernel("rbf", 0.5, constant=constant)
+    for model, labels in (
+        (mm.models.Multiclass(2, kernel=kernel), (y + 1) // 2),
+        (mm.models.Multiclass(4, kernel=kernel), np.digitize(X[:, 0] * X[:, 1], [-0.5, 0.0, 0.5])),
+        (mm.models.Binary(kernel=kernel), y),
+    ):
+        solution = mm.train(model, X, labels)
         assert solution.solver == "block-dual"
         assert solution.certificate.converged
+        assert sum(record["visits"] for record in solution.history) < 200 * 400
 
 
 @pytest.mark.parametrize("kind", ["binary", "chain"])

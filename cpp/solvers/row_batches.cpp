@@ -1,8 +1,4 @@
-// Sweeps with kernel columns: some blocks at a time are solved over each other's changes, then the scores of all rows follow at once.
-//
-// Of two classes a batch has the blocks that are worth most (sign_rows.hpp). Blocks of more classes are taken in random order, and visited
-// a few times each.
-#include <algorithm>
+// Sweeps with kernel columns and two classes: the rows that are worth most are solved together (sign_rows.hpp), then the scores of all follow.
 #include <limits>
 #include <span>
 
@@ -10,13 +6,6 @@
 #include "solvers/row_blocks_memory.hpp"
 
 namespace maxmargin {
-
-namespace {
-
-constexpr size_t most_in_batch = 240;
-constexpr int batch_rounds = 3;
-
-}  // namespace
 
 RowBlocks::Sweep RowBlocks::sweep_signs(double tolerance, double enough, double* scores) {
     Sweep result;
@@ -74,67 +63,6 @@ void RowBlocks::move_flat(int64_t example, double tolerance, double* scores, Swe
         throw;
     }
     columns_->add({step}, 1, scores);
-}
-
-RowBlocks::Sweep RowBlocks::sweep_labels(double tolerance, double* scores) {
-    Sweep result;
-    memory_->rests.assign(active_.size(), 0);
-    for (size_t next = 0; next < memory_->order.size();) {
-        heartbeat();
-        next = choose_labels(next, tolerance, scores, result);
-        solve_batch(tolerance, scores, result);
-    }
-    result.visits = n_active();
-    drop_resting();
-    result.moves = n_active();
-    return result;
-}
-
-// Takes blocks that will move from the list of active ones, from the next place on; the others are noted to rest.
-size_t RowBlocks::choose_labels(size_t next, double tolerance, const double* scores, Sweep& result) {
-    const std::vector<int32_t>& order = memory_->order;
-    std::vector<int64_t>& batch = memory_->batch;
-    for (batch.clear(); next < order.size() && batch.size() < most_in_batch; ++next) {
-        const int64_t example = active_[order[next]];
-        const double highest = value_labels(example, scores + example * stride_, *memory_);
-        double total;
-        const double paid = paid_by(example, *memory_, total), own_gap = gap(highest, paid, total, budgets_[example]);
-        result.gap += std::max(0.0, own_gap);
-        if (own_gap > tolerance * budgets_[example]) batch.push_back(example);
-        else memory_->rests[order[next]] = 1;
-    }
-    return next;
-}
-
-void RowBlocks::solve_batch(double tolerance, double* scores, Sweep& result) {
-    const std::vector<int64_t>& batch = memory_->batch;
-    const size_t n = batch.size(), stride = static_cast<size_t>(stride_);
-    if (n == 0) return;
-    std::vector<double>&among = memory_->among, &own = memory_->own_scores, &change = memory_->change;
-    columns_->prepare(batch, among);
-    own.resize(n * stride);
-    change.assign(n * stride, 0.0);
-    for (size_t p = 0; p < n; ++p) std::copy_n(scores + batch[p] * stride_, stride, own.data() + p * stride);
-    const auto move = [&](size_t p, int32_t label, double a) {
-        if (a == 0.0) return;
-        change[p * stride + label] += a;
-        for (size_t q = 0; q < n; ++q) own[q * stride + label] += a * among[p * n + q];
-    };
-    Sweep inner;
-    for (int round = 0; round < batch_rounds; ++round) {
-        bool any = false;
-        for (size_t p = 0; p < n; ++p) {
-            if (!visit_labels(batch[p], own.data() + p * stride, tolerance, inner)) continue;
-            double sum = 0.0;
-            for (const LabelMass& mass : memory_->changes) sum += mass.alpha;
-            move(p, truth_[batch[p]], sum);
-            for (const LabelMass& mass : memory_->changes) move(p, mass.label, -mass.alpha);
-            any = true;
-        }
-        if (!any) break;
-    }
-    result.gain += inner.gain;
-    columns_->add(change, stride_, scores);
 }
 
 }  // namespace maxmargin

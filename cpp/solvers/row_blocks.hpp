@@ -43,7 +43,7 @@ class RowBlocks {
         int64_t visits = 0, moves = 0;
     };
     // Visits the active blocks in random order. Those whose gap exceeds tolerance · C_i are solved, the others are active no more.
-    // With columns and two classes all blocks may be visited, until no gap exceeds that, or all gaps together are small enough.
+    // With columns all blocks may be visited, until no gap exceeds that, or all gaps together are small enough.
     Sweep sweep(double tolerance, double enough, uint64_t seed, MovingWeights w, const Workers& workers);
 
     // Takes over the α of planes, cut down to the budgets, each example's by itself or all alike; returns whether there was anything to
@@ -72,6 +72,7 @@ class RowBlocks {
   private:
     struct Memory;
     class Joint;
+    struct LabelMove;
 
     // In here examples are numbered in the order in which their rows lie: at random where the rows are a copy.
     int64_t given_number(int64_t example) const { return given_.empty() ? example : given_[example]; }
@@ -107,9 +108,15 @@ class RowBlocks {
     Sweep sweep_signs(double tolerance, double enough, double* scores);
     SignRows sign_rows(double tolerance, double* scores, Sweep& result);
     void move_flat(int64_t example, double tolerance, double* scores, Sweep& result);
-    Sweep sweep_labels(double tolerance, double* scores);
-    size_t choose_labels(size_t next, double tolerance, const double* scores, Sweep& result);
-    void solve_batch(double tolerance, double* scores, Sweep& result);
+    // In label_batches.cpp, with columns:
+    Sweep sweep_labels(double tolerance, double enough, double* scores);
+    void move_flat_labels(double tolerance, double* scores, Sweep& result);
+    double value_rows(double tolerance, const double* scores, Sweep& result);
+    LabelMove best_move(int64_t row, double highest, double total) const;
+    LabelMove move_between(int64_t row, int32_t from, int32_t to, double total) const;
+    void choose_moves(const double* scores, std::vector<LabelMove>& batch);
+    bool solve_moves(std::vector<LabelMove>& batch, double* scores, Sweep& result);
+    void take_move(const LabelMove& move, double mass);
 
     template <class Scalar>
     void fetch_ahead(size_t place, const Scalar* w) const;

@@ -12,8 +12,9 @@ namespace maxmargin {
 struct RowBlocks::Memory {
     std::vector<int32_t> order;             // of places in the list of active examples
     std::vector<char> rests;                // by place: whether it is active no more
-    std::vector<int64_t> batch;             // with columns: the blocks solved together,
-    std::vector<double> among, own_scores, change;  // the kernel among them, their scores, and what changed
+    std::vector<int64_t> batch;             // with columns: the rows solved together,
+    std::vector<double> among, change;      // the kernel among them, and what changed
+    std::vector<double> worth;              // with columns: what each row would gain by itself
     std::vector<float> scores32;
     std::vector<double> scores64;
     std::vector<double> values;             // by label: Δ − w·ψ; −∞ at the truth

@@ -106,10 +106,9 @@ void RowBlocks::fetch_ahead(size_t place, const Scalar* w) const {
 
 RowBlocks::Sweep RowBlocks::sweep(double tolerance, double enough, uint64_t seed, MovingWeights w, const Workers& workers) {
     Sweep result;
-    const bool by_worth = columns_ && labels_.is_sign;
-    if (!by_worth) random_order(active_.size(), copy_ ? stretch_of_random_rows : std::max<size_t>(active_.size(), 1), seed, memory_->order);
+    if (!columns_) random_order(active_.size(), copy_ ? stretch_of_random_rows : std::max<size_t>(active_.size(), 1), seed, memory_->order);
     for_each_chunk(1, workers, [&](int64_t, int) {
-        if (columns_) result = by_worth ? sweep_signs(tolerance, enough, w.exact) : sweep_labels(tolerance, w.exact);
+        if (columns_) result = labels_.is_sign ? sweep_signs(tolerance, enough, w.exact) : sweep_labels(tolerance, enough, w.exact);
         else result = w.rounded ? sweep_any(tolerance, w.rounded) : sweep_any(tolerance, w.exact);
     });
     return result;

@@ -210,11 +210,6 @@ class Problem(ABC):
         return 0
 
     @property
-    def shared_part(self) -> float:
-        """Which share of all squares lies along the direction that they share most, by a sample; where there is a kernel."""
-        return 0.0
-
-    @property
     def n_kernel_rows(self) -> int:
         """How many rows and columns the kernel matrix has; where there is one."""
         return 0

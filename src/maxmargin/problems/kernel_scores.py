@@ -207,13 +207,6 @@ class KernelScores(Problem):
         """The largest k(x, x), by a sample."""
         return self._largest_square
 
-    @property
-    def shared_part(self) -> float:
-        """Which share of all squares lies along the direction of the kernel's space that rows share most, by a sample of them."""
-        products = self.sample_matrix()
-        total = float(np.trace(products))
-        return float(np.linalg.eigvalsh(products)[-1]) / total if np.isfinite(total) and total > 0.0 else 0.0
-
     def sample_matrix(self) -> FloatArray:
         """Return the kernel values among some of the rows, asked for once."""
         if self._sample is None:

@@ -8,8 +8,8 @@ There is nothing for an oracle to find then, and one iteration is
 Blocks that a visit finds near their optimum rest until the next pass (the shrinking of Hsieh et al. 2008, by gaps): they hold a
 small share of the gap, and a sweep that solved the others much further would solve a problem without them.
 
-With a kernel and two classes scores of all rows are known throughout. Sweeps take the rows that gain most, some at a time, and
-none rests (cpp/solvers/sign_rows.hpp).
+With a kernel scores of all rows are known throughout. Sweeps take the rows that gain most, some at a time, and none rests
+(cpp/solvers/sign_rows.hpp and label_batches.cpp).
 
 Where many examples pull at few weights sweeps can crawl; then all rows are moved together, see _joint_ascent.py. Visits are
 counted and compared with what that would take, so that results repeat.
@@ -177,7 +177,7 @@ class RowBlocks:
     def sweep(self, *, precise: bool) -> None:
         """Sweep over the blocks that move until a pass over all examples is due, then sum w anew."""
         most_visits = max(_MOST_ROUNDS * self._problem.n_examples, _VISIT_SHARE * self._all_visits)
-        close = self._task.tol * (_CLOSE_BY_SCORES if self._problem.has_signs else _CLOSE)
+        close = self._task.tol * (_CLOSE if self._problem.has_vectors else _CLOSE_BY_SCORES)
         while self._blocks.n_active and self._n_visits < most_visits and self._n_sweeps < self._most_sweeps:
             with self._watch("sweeps" if self._n_sweeps else "visits"):
                 seed = int(self._task.rng.integers(2**63))

@@ -22,20 +22,16 @@ _SLOW_SEARCH = 1e-2
 _MOST_BYTES = 4e9
 _BYTES_PER_TERM = 48
 _KEPT_PLANES = 10
-# With an exact kernel, rows of many classes are moved several times: where fewer columns of the matrix are kept, cuts take less
-# time. Those of two classes come back so seldom that this holds only where a function gives the columns, or where values are
-# such a share of their squares on average: cuts leave most of them out. A C times k(x, x) above that makes cuts slow.
-_SHARE_OF_COLUMNS, _SMALL_VALUES, _LARGE = 0.25, 0.02, 25.0
+# With an exact kernel, columns of the matrix come back so seldom that they need not be kept. Where fewer are, cuts take less time
+# if a function gives the columns, or if values are such a share of their squares on average, of two classes and of more: cuts
+# leave most of them out. A C times k(x, x) above that makes cuts slow.
+_SHARE_OF_COLUMNS, _SMALL_VALUES, _TINY_VALUES, _LARGE = 0.25, 0.02, 0.002, 25.0
 # So many weights take few cuts, and so many examples no time that counts then; nor if these are single rows and the weights not
 # many. With a kernel only very few examples take none. Of graphs, whose searches take long, fewer make cuts the better choice.
 _FEW_GRAPHS = 20
 _FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES, _VERY_FEW_EXAMPLES = 64, 1000, 200, 50
-# With a kernel, rows of many classes push each other back and forth when they are moved one by one where nearly all squares lie
-# along one direction (a large constant), or where C times k(x, x) is so large. Those of two classes are moved by pairs, which
-# rounding stops where it is larger than the second.
-_MOSTLY_SHARED = 0.95
-_VERY_LARGE, _LARGEST = 1e5, 1e9
-_SHARED = "rows have large squares along one direction: cuts move all of them there at once, one by one they push back and forth"
+# With a kernel, rounding stops rows that are moved by pairs where C times k(x, x) is larger.
+_LARGEST = 1e9
 # Sequences with more places have one block each under block-dual, and cuts do at least as well.
 _LONG_EXAMPLE = 2000.0
 # Exact training takes about so many values for each pair of rows; what is likely to take more than so many seconds is left to
@@ -204,18 +200,17 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
         if share < _SHARE_OF_COLUMNS and not _are_columns_cheap(problem, C):
             reason = f"{share:.0%} of the columns of the kernel matrix fit in kernel_cache; cuts ask for fewer of them"
             return _with_defaults(Choice("one-slack", reason, {}))
-        if not problem.has_signs and problem.shared_part > _MOSTLY_SHARED:
-            return _with_defaults(Choice("one-slack", _SHARED, {}))
-        if C * problem.largest_square > (_LARGEST if problem.has_signs else _VERY_LARGE):
-            reason = f"C times k(x, x) is {C * problem.largest_square:.0f}: rows one by one may push back and forth"
+        if C * problem.largest_square > _LARGEST:
+            reason = (
+                f"C times k(x, x) is {C * problem.largest_square:.1g}: rounding stops rows that are moved by themselves"
+            )
             return _with_defaults(Choice("one-slack", reason, {}))
     return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
 
 
 def _are_columns_cheap(problem: Problem, C: float) -> bool:
-    if not (problem.has_signs and problem.computes_values):
-        return False
-    return problem.mean_value > _SMALL_VALUES or C * problem.largest_square > _LARGE
+    small = _SMALL_VALUES if problem.has_signs else _TINY_VALUES
+    return problem.computes_values and (problem.mean_value > small or C * problem.largest_square > _LARGE)
 
 
 def _with_defaults(choice: Choice) -> Choice:
