@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 import maxmargin as mm
+from maxmargin.kernels.product import NativeProduct
 from maxmargin.problems import kernel_scores
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
@@ -370,3 +371,39 @@ def test_plain_models_are_as_before():
     case = Case("binary", KERNELS["linear"])
     model, X, y = native(case.model)
     assert mm.train(model, X, y, case.C).expansion is None
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_low_rank_certificate_says_what_its_dual_is_of(loss):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 3)), rng.integers(3, size=120)
+    kernel = mm.Kernel("rbf", 0.5, constant=1.0)
+    options = {"loss": loss, "solver": "block-dual", "tol": 1e-6}
+    low = mm.train(mm.models.Multiclass(3, kernel=mm.LowRank(kernel, 20)), X, y, **options)
+    exact = mm.train(mm.models.Multiclass(3, kernel=kernel), X, y, **options).certificate
+    assert low.certificate.dual_of == "the kernel projected on 20 basis points"
+    assert ", dual of the kernel projected on 20 basis points, " in str(low.certificate)
+    assert exact.dual_of == ""
+    assert "dual of" not in str(exact)
+    # Weights in the span of the basis have the same primal under the kernel itself, whose optimum lies below the projected one's.
+    scores = low.expansion.scores(X)
+    hinge = np.max(scores + 1.0 - np.eye(3)[y], axis=1) - scores[np.arange(120), y]
+    intercept = low.expansion.intercept
+    norm2 = (
+        np.sum(low.expansion.coef.T * (low.expansion.scores(low.expansion.basis) - intercept)) + intercept @ intercept
+    )
+    primal = 0.5 * norm2 + np.sum(hinge ** (2 if loss == "squared_hinge" else 1))
+    assert low.certificate.primal == pytest.approx(primal, rel=1e-6)
+    assert low.certificate.dual > exact.primal
+
+
+def test_low_rank_features_are_made_in_threads(monkeypatch):
+    used = []
+    usual = NativeProduct.matrix
+    monkeypatch.setattr(NativeProduct, "matrix", lambda self, *where: used.append(where[3:]) or usual(self, *where))
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    model = mm.models.Binary(kernel=mm.LowRank(mm.Kernel("rbf", 0.5), 20))
+    one, two = (mm.train(model, X, y, n_jobs=n_jobs).w for n_jobs in (1, 2))
+    assert np.array_equal(one, two)
+    assert set(used) == {(1,), (2,)}

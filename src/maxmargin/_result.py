@@ -40,6 +40,10 @@ class Certificate:
     primal_interval : (float, float) or None
         Where ``primal`` was estimated from a sample of the examples (``sampled-cuts``), the interval that holds the true value
         with a confidence of 95 %; ``exact`` is False then.
+    dual_of : str
+        What ``dual`` is a lower bound of, where it is not the training problem itself: with a low-rank kernel, the problem of
+        the projected kernel. Its optimum is no lower than that of the kernel, whose objective at the returned weights
+        ``primal`` is.
 
     Examples
     --------
@@ -56,6 +60,7 @@ class Certificate:
     message: str = ""
     oracle_exact: bool = True
     primal_interval: tuple[float, float] | None = None
+    dual_of: str = ""
 
     @property
     def gap(self) -> float | None:
@@ -78,6 +83,8 @@ class Certificate:
             bounds += f"dual {self.dual:.8g}"
         else:
             bounds += f"dual {self.dual:.8g}, gap {self.gap:.3g} ({self.relative_gap:.2e} of the primal)"
+        if self.dual is not None and self.dual_of:
+            bounds += f", dual of {self.dual_of}"
         quality = "exact" if self.exact else "oracle inexact" if not self.oracle_exact else "not verified"
         if self.primal_interval is not None:
             low, high = self.primal_interval

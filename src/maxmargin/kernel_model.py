@@ -139,7 +139,7 @@ class KernelModel(Model):
             raise ValueError(f"{type(self).__name__}.nonnegative is for models without a kernel.")
         own, rows = self._own_points(X)
         if isinstance(kernel, LowRank):
-            features = LowRankFeatures(kernel, rows)
+            features = LowRankFeatures(kernel, rows, n_jobs=n_jobs)
             return LowRankPartsProblem(LowRankModel(self, own, features), Y, rescaling, weights, n_jobs)
         return KernelPartsProblem(self, own, kernel.for_data(rows), rows, Y, rescaling, weights, n_jobs)
 

@@ -149,7 +149,7 @@ class LowRank:
 
     Notes
     -----
-    Certificates are those of the projected problem: exact for it, and no bounds for the kernel itself.
+    The dual of certificates is a bound of the projected problem (``dual_of``), not of the kernel's own. The primal is that of both.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Low-rank features of a kernel (CP, section 3.3).
+"""Low-rank features of a kernel (Joachims, Finley and Yu 2009, section 3.3).
 
     φ̂(x) = L⁻¹ (k(b₁, x) … k(b_k, x)),    k(bᵢ, bⱼ) = (L Lᵀ)ᵢⱼ
 

@@ -255,7 +255,7 @@ def part_product(
     return cross_product(kernel, _best_layout(X[rows]), _best_layout(X[points]), is_single=is_single)
 
 
-def kernel_matrix(kernel: Kernel, A: Any, B: Any) -> FloatArray:
+def kernel_matrix(kernel: Kernel, A: Any, B: Any, n_jobs: int = 1) -> FloatArray:
     """Return K(A, B)."""
     A, B = as_features(A, "A"), as_features(B, "B")
     if A.shape[1] != B.shape[1]:
@@ -266,7 +266,7 @@ def kernel_matrix(kernel: Kernel, A: Any, B: Any) -> FloatArray:
         return called(kernel, A, B) + kernel.constant
     rows, points = _same_kind(A, B)
     product = NativeProduct(kernel.for_data(A), rows, points, is_single=False)
-    return np.asarray(product.matrix(np.arange(B.shape[0]), 0, A.shape[0]))
+    return np.asarray(product.matrix(np.arange(B.shape[0]), 0, A.shape[0], n_jobs))
 
 
 def called(kernel: Kernel, A: Any, B: Any) -> FloatArray:

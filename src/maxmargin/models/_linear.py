@@ -180,7 +180,7 @@ class LinearModel(ABC):
             raise ValueError("nonnegative is for weights of features; with a kernel there are none.")
         common = structure, rescaling, sample_weight, n_jobs
         if isinstance(kernel, LowRank):
-            features = LowRankFeatures(kernel, X, _counted_rows(X, sample_weight, offsets))
+            features = LowRankFeatures(kernel, X, _counted_rows(X, sample_weight, offsets), n_jobs)
             self.n_features = features.rows.shape[1]
             return LowRankProblem(features, *common, n_columns=self._rows, cheap_oracle=self.cheap_oracle)
         check_precomputed(kernel, X)

@@ -101,6 +101,8 @@ class Problem(ABC):
         known.
     depends_on_all : bool
         Whether what a weight stands for depends on all examples, so that more of them make it another problem.
+    dual_of : str
+        The problem that bounds are those of, where it approximates the one that was asked for.
     """
 
     space: _core.PlaneSpace
@@ -118,6 +120,7 @@ class Problem(ABC):
     always_precise = False
     is_small = False
     has_bounds = True
+    dual_of = ""
 
     def __init__(self, sample_weight: FloatArray | None, nonnegative: IntArray, n_jobs: int) -> None:
         self.sample_weight = sample_weight

@@ -151,6 +151,7 @@ class LowRankModel(PointModel):
     def __init__(self, model: KernelModel, own: OwnPoints, features: LowRankFeatures) -> None:
         super().__init__(model, own)
         self._features = features
+        self.kernel_name = features.name
         self.n_features = model.n_columns * features.rows.shape[1] + self.n_linear
 
     def _scores(self, i: int, w: FloatArray) -> PartScores:
@@ -204,6 +205,7 @@ class LowRankPartsProblem(PythonProblem):
     ) -> None:
         super().__init__(model, range(len(Y)), Y, rescaling, sample_weight, _NONE, n_jobs)
         self._model = model
+        self.dual_of = model.kernel_name
 
     def expansion(self, weights: DenseWeights) -> Expansion:
         """Return w as a sum over the basis points."""

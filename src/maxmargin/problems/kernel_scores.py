@@ -279,7 +279,7 @@ class KernelScores(Problem):
     def low_rank_rows(self, n_components: int, seed: int) -> NDArray[Any]:
         """Return the features of all rows in a low-rank space of the kernel."""
         n = min(n_components, self._X.shape[0])
-        return LowRankFeatures(LowRank(self.kernel, n, "random", seed), self._X).rows
+        return LowRankFeatures(LowRank(self.kernel, n, "random", seed), self._X, n_jobs=self.n_jobs).rows
 
     def rows_of(self, examples: IntArray) -> IntArray:
         """Return the numbers of all rows of some examples, in their order."""

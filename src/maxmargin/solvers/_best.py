@@ -197,6 +197,7 @@ class Best:
             message=message,
             oracle_exact=problem.is_exact,
             primal_interval=self.interval,
+            dual_of=problem.dual_of,
         )
 
 
