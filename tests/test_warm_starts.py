@@ -413,3 +413,22 @@ def test_an_estimator_starts_afresh_where_new_data_have_new_classes():
     warm = mm.MulticlassSVM(warm_start=True, solver="block-dual").fit(X[:30], np.minimum(y[:30], 1))
     cold = mm.MulticlassSVM(solver="block-dual").fit(X, y)
     assert warm.fit(X, y).certificate_ == cold.certificate_
+
+
+def test_an_estimator_that_outgrew_its_planes_takes_the_solver_of_its_size():
+    """Cuts of the first 150 rows were gone on from on 20,000, four times as slow as a fresh start."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 8))
+    y = np.argmax(X[:, :4] + rng.normal(size=(3000, 4)), axis=1)
+    svm = mm.MulticlassSVM(C=10.0, warm_start=True).fit(X[:150], y[:150])
+    assert svm.history_[0]["solver"] == "one-slack"
+    assert svm.fit(X[:190], y[:190]).history_[0]["solver"] == "one-slack"
+    assert svm.fit(X, y).history_[0]["solver"] == "block-dual"
+    calls = svm.certificate_.oracle_calls
+    cold = mm.MulticlassSVM(C=10.0).fit(X, y)
+    assert calls == cold.certificate_.oracle_calls
+    assert np.array_equal(svm.coef_, cold.coef_)
+    # Planes of the same solver are gone on from, however few.
+    svm = mm.MulticlassSVM(C=10.0, warm_start=True).fit(X[:1000], y[:1000])
+    assert svm.fit(X, y).history_[0]["solver"] == "block-dual"
+    assert not np.array_equal(svm.coef_, cold.coef_)

@@ -217,10 +217,11 @@ def solutions_at(
             seconds_left=None if max_time is None else max(0.0, begun + max_time - time.perf_counter()),
             needs_planes=keep_planes or planes is not None or len(Cs) > 1,
         )
-        found_planes = None if planes is None else planes.origin.get("solver")
+        is_outgrown = planes is not None and planes.is_outgrown_by(problem)
+        found_planes = None if planes is None or is_outgrown else planes.origin.get("solver")
         chosen, choice = settle(found_planes=found_planes, probes=False)
         content, origin = Origins(model, X, Y, problem, rescaling, chosen).match(planes, keeps=keep_planes)
-        if content is not None:
+        if found_planes is not None and content is not None:
             chosen, choice = settle(found_planes=found_planes)
         elif found_planes is not None and not chosen.is_interrupted:
             # What another problem left behind decides nothing.

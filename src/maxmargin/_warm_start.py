@@ -65,6 +65,10 @@ class Planes:
             "what they were found with, and the certificate would be wrong."
         )
 
+    def is_outgrown_by(self, problem: Problem) -> bool:
+        """Whether most examples are new, so that the solver of these planes, if they are a hint, need not be the one to go on."""
+        return self.is_hint and 2 * self.n_examples < problem.n_examples
+
     def state(self) -> dict[str, Any]:
         """Return plain values and arrays, from which :meth:`from_state` makes the same planes in another process."""
         kind, parameters, function = self.origin["model"]

@@ -149,7 +149,7 @@ class LowRank:
 
     Notes
     -----
-    The dual of certificates is a bound of the projected problem (``dual_of``), not of the kernel's own. The primal is that of both.
+    The dual of certificates is a bound of the projected problem (``dual_of``), not of the kernel itself. The primal is of both.
 
     Examples
     --------
