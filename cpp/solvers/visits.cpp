@@ -16,7 +16,7 @@ namespace maxmargin {
 namespace {
 constexpr int64_t max_block_steps = 10000;
 constexpr int64_t visits_per_poll = 64;
-// A pass collects so many blocks before it visits them, for the same reason: what the next ones need is fetched meanwhile.
+// A pass collects so many blocks before it visits them: what the next ones need is fetched meanwhile.
 constexpr int64_t visits_at_once = 64;
 // So many single weights are read in the time of a row of features.
 constexpr double terms_per_row = 32.0;
