@@ -154,3 +154,32 @@ def test_rows_without_a_square_move_the_scores_that_their_columns_say():
     solution = mm.train(model, X, y, solver="block-dual")
     primal = primal_of(K, y, solution, 1.0, cost=1.0 - np.eye(3))
     assert solution.certificate.primal == pytest.approx(primal, rel=1e-6)
+
+
+def test_moves_that_stopped_between_their_ends_stay_for_the_next_batch():
+    """Without them 80 visits of each row were made: what a batch does the next one undoes."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 3)), rng.integers(5, size=600)
+    solution = mm.train(mm.models.Multiclass(5, kernel=mm.Kernel("rbf", 0.3)), X, y, solver="block-dual")
+    assert solution.certificate.converged
+    assert sum(record["visits"] for record in solution.history) <= 60 * 600
+
+
+def test_sweeps_that_get_there_are_not_left_for_steps_of_all_rows():
+    """These were expected to be few, and took longer than all sweeps together."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=300)
+    X = rng.normal(size=(300, 4)) + 0.8 * rng.normal(size=(4, 4))[y]
+    model = mm.models.Multiclass(4, kernel=mm.Kernel("rbf", 0.2))
+    solution = mm.train(model, X, y, 1e5, solver="block-dual")
+    assert solution.certificate.converged
+    assert sum(record["joint_steps"] for record in solution.history) == 0
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_next_to_no_C_divides_by_nothing(loss):
+    X, y = overlapping(60)
+    model = mm.models.Multiclass(4, kernel=mm.Kernel("rbf", 0.3))
+    certificate = mm.train(model, X, y, 1e-200, solver="block-dual", loss=loss).certificate
+    assert certificate.primal == pytest.approx(60e-200)
+    assert certificate.converged

@@ -184,6 +184,7 @@ void RowBlocks::choose_moves(const double* scores, std::vector<LabelMove>& batch
 
 // Returns whether any moved.
 bool RowBlocks::solve_moves(std::vector<LabelMove>& batch, double* scores, Sweep& result) {
+    if (batch.empty()) return false;
     const int64_t n = static_cast<int64_t>(batch.size()), m = padded(n);
     std::vector<int64_t>& rows = memory_->batch;
     rows.clear();

@@ -43,7 +43,7 @@ class RowBlocks {
         int64_t visits = 0, moves = 0;
     };
     // Visits the active blocks in random order. Those whose gap exceeds tolerance · C_i are solved, the others are active no more.
-    // With columns all blocks may be visited, until no gap exceeds that, or all gaps together are small enough.
+    // With columns the blocks that gain most are visited in their place, until no gap exceeds that, or all together are small enough.
     Sweep sweep(double tolerance, double enough, uint64_t seed, MovingWeights w, const Workers& workers);
 
     // Takes over the α of planes, cut down to the budgets, each example's by itself or all alike; returns whether there was anything to

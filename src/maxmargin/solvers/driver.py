@@ -206,6 +206,8 @@ class _Run:
             per_score = 2.0 * float(np.sqrt(primal * task.C_total))
         else:
             per_score = task.C_total
+        if per_score == 0.0:
+            return 0.0
         return per_score * task.problem.score_rounding(self.best.weights, counts_from / per_score)
 
     def _is_refuted(self) -> bool:
