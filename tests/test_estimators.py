@@ -202,7 +202,7 @@ def test_auto_trains_where_one_column_is_larger_than_all_others(C):
 
 def test_fits_that_go_on_from_each_other_have_one_solver():
     X, y = make_classification(400, 8, random_state=0)
-    few = BinarySVM(warm_start=True).fit(X[:100], y[:100])
+    few = BinarySVM(warm_start=True).fit(X[:200], y[:200])
     assert few.history_[0]["solver"] == "one-slack"
     more = few.set_params(C=1e-6).fit(X, y)
     assert more.history_[0]["solver"] == "one-slack"
