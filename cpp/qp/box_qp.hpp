@@ -13,6 +13,12 @@ namespace maxmargin {
 
 // Arrays have a multiple of this many numbers. Variables added to get there have curvature 1 and are 0 otherwise.
 constexpr int64_t box_padding = 8;
+constexpr int64_t padded_box(int64_t n) { return (n + box_padding - 1) / box_padding * box_padding; }
+
+// A batch of a larger problem is solved until no variable would gain more than this share of what one would before, or so many steps for
+// each were made.
+constexpr double batch_least_share = 0.01;
+constexpr int64_t batch_steps_per_variable = 10;
 
 struct BoxQp {
     int64_t n;

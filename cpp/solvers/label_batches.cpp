@@ -20,11 +20,6 @@ namespace maxmargin {
 namespace {
 
 constexpr size_t most_in_batch = 240, most_kept = most_in_batch / 2;
-// As in sign_rows.cpp.
-constexpr double least_share = 0.01;
-constexpr int64_t steps_per_variable = 10;
-
-constexpr int64_t padded(int64_t n) { return (n + box_padding - 1) / box_padding * box_padding; }
 
 }  // namespace
 
@@ -185,7 +180,7 @@ void RowBlocks::choose_moves(const double* scores, std::vector<LabelMove>& batch
 // Returns whether any moved.
 bool RowBlocks::solve_moves(std::vector<LabelMove>& batch, double* scores, Sweep& result) {
     if (batch.empty()) return false;
-    const int64_t n = static_cast<int64_t>(batch.size()), m = padded(n);
+    const int64_t n = static_cast<int64_t>(batch.size()), m = padded_box(n);
     std::vector<int64_t>& rows = memory_->batch;
     rows.clear();
     for (const LabelMove& move : batch) rows.push_back(move.row);
@@ -202,7 +197,7 @@ bool RowBlocks::solve_moves(std::vector<LabelMove>& batch, double* scores, Sweep
         curvature[p] = gram[p * m + p] = batch[p].curvature;
         for (int64_t q = 0; q < p; ++q) gram[p * m + q] = gram[q * m + p] = memory_->among[p * n + q] * batch[p].product(batch[q]);
     }
-    const BoxSteps done = solve_box({m, gram.data(), curvature, upper, values, alpha, memory, least_share, steps_per_variable * n});
+    const BoxSteps done = solve_box({m, gram.data(), curvature, upper, values, alpha, memory, batch_least_share, batch_steps_per_variable * n});
     change.assign(n * stride_, 0.0);
     for (int64_t p = 0; p < n; ++p) {
         const double moved = alpha[p] - batch[p].mass;

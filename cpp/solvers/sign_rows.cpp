@@ -11,19 +11,14 @@ namespace maxmargin {
 namespace {
 
 constexpr size_t most_in_batch = 120, most_kept = most_in_batch / 2;
-// A batch is solved until no variable would gain more than this share of what one would before, or so many steps for each were made.
-constexpr double least_share = 0.01;
-constexpr int64_t steps_per_variable = 10;
 // The best of many rows are looked for among those that are worth as much as the best of one in so many, with so many times as many to spare.
 constexpr size_t sample_stride = 16, spare = 3;
-
-constexpr int64_t padded(int64_t n) { return (n + box_padding - 1) / box_padding * box_padding; }
 
 }  // namespace
 
 SignRows::SignRows(int64_t n)
     : n_(n),
-      padded_(padded(n)),
+      padded_(padded_box(n)),
       alpha_(padded_),
       loss_(padded_),
       y_(padded_),
@@ -110,7 +105,7 @@ void SignRows::add_best(const std::vector<int32_t>& rows, size_t wanted) {
 }
 
 BoxSteps SignRows::solve(RowColumns& columns, double* scores) {
-    const int64_t n = static_cast<int64_t>(batch_.size()), m = padded(n);
+    const int64_t n = static_cast<int64_t>(batch_.size()), m = padded_box(n);
     columns.prepare(batch_, among_);
     gram_.assign(m * m, 0.0);
     arrays_.assign(7 * m, 0.0);
@@ -125,7 +120,7 @@ BoxSteps SignRows::solve(RowColumns& columns, double* scores) {
         for (int64_t q = 0; q < n; ++q) gram_[p * m + q] = y_[row] * y_[batch_[q]] * among_[p * n + q];
         gram_[p * m + p] = curvature_[row];
     }
-    const BoxSteps done = solve_box({m, gram_.data(), curvature, upper, values, alpha, memory, least_share, steps_per_variable * n});
+    const BoxSteps done = solve_box({m, gram_.data(), curvature, upper, values, alpha, memory, batch_least_share, batch_steps_per_variable * n});
     change_.resize(n);
     for (int64_t p = 0; p < n; ++p) {
         const int64_t row = batch_[p];
