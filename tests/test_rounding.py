@@ -1,5 +1,6 @@
 """What rounding does to bounds: runs end where it lets the gap fall no further, and no certificate is made of it."""
 
+import math
 import warnings
 from fractions import Fraction
 
@@ -193,6 +194,23 @@ def test_rounding_of_kernel_values_counts_in_the_primal():
         svm = mm.BinarySVM(kernel="poly", degree=3, gamma=1.0, C=1.0, tol=1e-8).fit(X, y)
     slacks = np.maximum(0.0, 1.0 - np.where(y, 1, -1) * svm.decision_function(X))
     assert slacks.sum() <= svm.certificate_.primal
+
+
+@pytest.mark.filterwarnings("ignore:rounding of scores and losses", "ignore:max_iter=40")
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("seed", range(4))
+def test_slack_rescaling_multiplies_what_rounding_puts_into_the_primal(seed, loss):
+    rng = np.random.default_rng(seed)
+    y, C = rng.integers(4, size=40), 1e7
+    cost = 10.0 ** rng.uniform(-6, 6, size=(4, 4)) * (1.0 - np.eye(4))
+    model = mm.models.Multiclass(4, kernel=mm.Kernel("precomputed"), cost=cost)
+    options = {"rescaling": "slack", "loss": loss, "solver": "block-dual", "max_iter": 40}
+    solution = mm.train(model, np.ones((40, 40)), y, C, **options)
+    # All rows are one: a score is the sum of a label's coefficients.
+    scores = np.array([math.fsum(column) for column in solution.w.reshape(40, -1)[:, :4].T])
+    slacks = np.max(cost[y] * (1.0 + scores - scores[y][:, None]), axis=1)
+    paid = C * np.sum(slacks ** (2 if loss == "squared_hinge" else 1))
+    assert paid + scores @ scores / 2.0 <= (1.0 + 1e-5) * solution.certificate.primal
 
 
 @pytest.mark.parametrize("row", [1, 3, 5])

@@ -345,7 +345,8 @@ void bind_spaces(nb::module_& m) {
     nb::class_<PlaneSpace> space(m, "PlaneSpace");
     space.def_prop_ro("n_examples", &PlaneSpace::n_examples)
         .def_prop_ro("n_weights", &PlaneSpace::n_weights)
-        .def_prop_ro("has_components", &PlaneSpace::has_components);
+        .def_prop_ro("has_components", &PlaneSpace::has_components)
+        .def_prop_ro("rescales_slacks", [](const PlaneSpace& self) { return self.rescaling() == Rescaling::slack; });
     bind_arithmetic(space);
 
     nb::class_<VectorSpace, PlaneSpace>(m, "VectorSpace")

@@ -373,10 +373,12 @@ class KernelScores(Problem):
         return cleaned
 
     def score_rounding(self, weights: DenseWeights, least: float) -> float:
-        """Return about how much double precision rounds off a score, by the terms of a sample of rows; 0 below ``least``."""
+        """Return about how much double precision rounds off a margin, by the terms of a sample of rows; 0 below ``least``."""
+        # The truth's score and that of another label, where there are columns for both.
+        rounding = _DOUBLE_ROUNDING * min(self.n_columns, 2)
         coef = weights.vector[: self.n_kernel].reshape(-1, self.stride)
         most = self._largest_square if callable(self.kernel.name) else self._most_square()
-        if _DOUBLE_ROUNDING * most * float(np.abs(coef).sum()) <= least:
+        if rounding * most * float(np.abs(coef).sum()) <= least:
             return 0.0
         rows, points = sample_of(self._X.shape[0], SAMPLED_ROWS), np.flatnonzero(np.any(coef != 0.0, axis=1))
         squares = np.zeros((len(rows), self.stride))
@@ -387,7 +389,7 @@ class KernelScores(Problem):
             values = self._values_between(rows, some)
             scale = float(np.max(np.abs(values), initial=0.0)) or 1.0
             squares += (values / scale) ** 2 @ (coef[some] * scale) ** 2
-        return _DOUBLE_ROUNDING * float(np.mean(np.sqrt(squares).max(axis=1)))
+        return rounding * float(np.mean(np.sqrt(squares).max(axis=1)))
 
     def expansion(self, weights: DenseWeights) -> Expansion:
         """Return w as a sum over the training rows that it has coefficients for."""

@@ -189,26 +189,33 @@ class _Run:
             return self._rounding_of_terms(least)
         if not 0.0 < _FAR_BELOW * primal < task.C_total:
             return 0.0
+        return self._moved_by(_LAST_DIGITS, self._paid_at_zero())
+
+    def _moved_by(self, rounding: float, at_one: float) -> float:
+        """Return by how much the primal may move where slacks of 1, which cost ``at_one``, move by ``rounding``."""
+        if self.task.loss != "squared_hinge":
+            return rounding * at_one
+        # Of Σ (ξ + δ)² − Σ ξ², by Cauchy and Schwarz.
+        return rounding * (2.0 * float(np.sqrt(self.best.primal) * np.sqrt(at_one)) + rounding * at_one)
+
+    def _paid_at_zero(self) -> float:
+        """Return the primal of w = 0; 0 where there is no time for it, or it was not met and models in Python would search."""
+        problem, task = self.task.problem, self.task
         if self._at_zero is None and not problem.searches_in_python:
             with contextlib.suppress(_core.OutOfTime):
                 self._at_zero = problem.primal(problem.zero_weights(), task.C, squared=task.loss == "squared_hinge")
-        at_zero = self._at_zero or 0.0
-        # A squared slack moves by twice the slack for what rounding moves that.
-        paid = 2.0 * np.sqrt(primal * at_zero) if task.loss == "squared_hinge" else at_zero
-        return float(_LAST_DIGITS * paid)
+        return self._at_zero or 0.0
 
     def _rounding_of_terms(self, least: float | None) -> float:
         task, primal = self.task, self.best.primal
         if not (0.0 < primal < np.inf and 0.0 < task.C_total < np.inf):
             return 0.0
         counts_from = _COUNTS * max(task.tol, _ROUNDED_GAP) * primal if least is None else least
-        if task.loss == "squared_hinge":
-            per_score = 2.0 * float(np.sqrt(primal * task.C_total))
-        else:
-            per_score = task.C_total
-        if per_score == 0.0:
-            return 0.0
-        return per_score * task.problem.score_rounding(self.best.weights, counts_from / per_score)
+        # Slack rescaling multiplies scores by the losses, which w = 0 pays.
+        paid_at_zero = self._paid_at_zero() if task.problem.space.rescales_slacks else 0.0
+        at_one = paid_at_zero or task.C_total
+        per_score = self._moved_by(1.0, at_one)
+        return self._moved_by(task.problem.score_rounding(self.best.weights, counts_from / per_score), at_one)
 
     def _is_refuted(self) -> bool:
         """Return whether the best point is one at which the searches are proved to have failed."""
