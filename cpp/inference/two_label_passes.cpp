@@ -2,10 +2,11 @@
 //
 // Let p be the difference of the sender's scores and the table be [[a, b], [c, d]], rows the sender's labels. Then
 //
-//     m = max(b, p + d) − max(a, p + c) = shift + sign · clamp(p, low, high),
+//     m = max(b, p + d) − max(a, p + c),
 //
-// with sign the sign of a + d − b − c, low and high the smaller and larger of a − c and b − d, shift = d − a or b − c: no
-// comparison decides the way, and m is b − a where the sender's label is 0 for sure, d − c where it is 1.
+// and what is subtracted is the message to label 0, which the bound counts. Two things make passes fast: labels and maxima, which
+// cannot be predicted, decide no branch; and a message is added to its receiver's sum when it is sent, so that a node is one loop
+// over the links of one side.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -19,25 +20,23 @@ namespace maxmargin {
 
 namespace {
 
-// A link in one direction.
-struct Step {
-    double sign, shift, low, high;
-    double zero;  // a − c: the message to label 0 is a + max(0, p − zero)
-
-    // The table, rows the sender's labels.
-    Step(double a, double b, double c, double d)
-        : sign(a + d >= b + c ? 1.0 : -1.0), shift(sign > 0.0 ? d - a : b - c), low(smaller(a - c, b - d)), high(larger(a - c, b - d)), zero(a - c) {}
-    double message(double p) const { return shift + sign * smaller(larger(p, low), high); }
-    double message_of_label(bool is_one) const { return shift + sign * (is_one ? high : low); }
+// Scores of the labels of a link, the lower end's label first.
+struct Table {
+    double scores[2][2];
 };
 
 class TwoLabelPasses final : public MessagePasses {
    public:
-    explicit TwoLabelPasses(const OrderedGraph& graph) : graph_(graph), messages_(graph.links.size(), 0.0) {
-        for (const auto& link : graph.links) low_.push_back(link.low);
+    explicit TwoLabelPasses(const OrderedGraph& graph)
+        : graph_(graph), above_(graph.n_nodes(), 0.0), below_(graph.n_nodes()), taken_(graph.n_nodes()), messages_(graph.links.size(), 0.0) {
+        for (const auto& link : graph.links) high_.push_back(link.high);
+        for (const int64_t l : graph.down) down_.push_back({l, graph.links[l].low});
     }
 
-    void reset() override { std::fill(messages_.begin(), messages_.end(), 0.0); }
+    void reset() override {
+        std::fill(messages_.begin(), messages_.end(), 0.0);
+        std::fill(above_.begin(), above_.end(), 0.0);
+    }
 
     void set_scores(const double* unary, const PairLinks& links) override {
         unary_.resize(graph_.n_nodes());
@@ -46,40 +45,35 @@ class TwoLabelPasses final : public MessagePasses {
             unary_[p] = unary[2 * p + 1] - unary[2 * p];
             all_zero_ += unary[2 * p];
         }
-        up_.clear();
-        down_.clear();
+        tables_.clear();
         for (const auto& link : graph_.links) {
             const LinkScores scores = links.scores(link.link);
-            const double a = pair_score(scores, 0, 0), d = pair_score(scores, 1, 1);
             double b = pair_score(scores, 0, 1), c = pair_score(scores, 1, 0);
             if (!link.low_is_first) std::swap(b, c);
-            up_.emplace_back(a, b, c, d);
-            down_.emplace_back(a, c, b, d);
-            all_zero_ += a;
+            tables_.push_back({{{pair_score(scores, 0, 0), b}, {c, pair_score(scores, 1, 1)}}});
         }
     }
 
     double forward(int32_t* labels) override {
+        below_ = taken_ = unary_;
         double score = all_zero_;
         Pace pace;
         for (int64_t p = 0; p < graph_.n_nodes(); ++p) {
             const int64_t up = graph_.up_begin[p], up_end = graph_.up_begin[p + 1];
-            const int64_t down = graph_.down_begin[p], down_end = graph_.down_begin[p + 1];
-            double above = 0.0, below = unary_[p], taken = unary_[p];
-            for (int64_t l = up; l < up_end; ++l) above += messages_[l];
-            for (int64_t k = down; k < down_end; ++k) {
-                const int64_t l = graph_.down[k];
-                below += messages_[l];
-                const bool is_one = labels[low_[l]] != 0;
-                taken += up_[l].message_of_label(is_one);
-                score -= is_one ? up_[l].zero : 0.0;
+            const double shared = graph_.share[p] * (above_[p] + below_[p]);
+            const bool label = taken_[p] + above_[p] > 0.0;
+            labels[p] = label;
+            score += label * taken_[p];
+            above_[p] = 0.0;
+            for (int64_t l = up; l < up_end; ++l) {
+                const auto& table = tables_[l].scores;
+                const double to_zero = larger(table[0][0], shared + (table[1][0] - messages_[l]));
+                messages_[l] = larger(table[0][1], shared + (table[1][1] - messages_[l])) - to_zero;
+                below_[high_[l]] += messages_[l];
+                taken_[high_[l]] += table[label][1] - table[label][0];
+                score += table[label][0];
             }
-            const bool takes_one = taken + above > 0.0;
-            labels[p] = takes_one;
-            score += takes_one ? taken : 0.0;
-            const double shared = graph_.share[p] * (above + below);
-            for (int64_t l = up; l < up_end; ++l) messages_[l] = up_[l].message(shared - messages_[l]);
-            pace.work(8 * (up_end - up + down_end - down));
+            pace.work(8 * (up_end - up));
         }
         return score;
     }
@@ -88,31 +82,37 @@ class TwoLabelPasses final : public MessagePasses {
         double bound = all_zero_;
         Pace pace;
         for (int64_t p = graph_.n_nodes() - 1; p >= 0; --p) {
-            const int64_t up = graph_.up_begin[p], up_end = graph_.up_begin[p + 1];
             const int64_t down = graph_.down_begin[p], down_end = graph_.down_begin[p + 1];
-            double sum = unary_[p];
-            for (int64_t k = down; k < down_end; ++k) sum += messages_[graph_.down[k]];
-            for (int64_t l = up; l < up_end; ++l) sum += messages_[l];
-            const double shared = graph_.share[p] * sum;
+            const double shared = graph_.share[p] * (above_[p] + below_[p]);
             bound += graph_.n_beginning[p] * larger(shared, 0.0);
             for (int64_t k = down; k < down_end; ++k) {
-                const int64_t l = graph_.down[k];
-                const double rest = shared - messages_[l];
-                // The message to label 0 less a, as the a are in all_zero_.
-                bound += larger(rest - down_[l].zero, 0.0);
-                messages_[l] = down_[l].message(rest);
+                const auto [l, low] = down_[k];
+                const auto& table = tables_[l].scores;
+                const double to_zero = larger(table[0][0], shared + (table[0][1] - messages_[l]));
+                messages_[l] = larger(table[1][0], shared + (table[1][1] - messages_[l])) - to_zero;
+                above_[low] += messages_[l];
+                bound += to_zero;
             }
-            pace.work(8 * (up_end - up + down_end - down));
+            pace.work(8 * (down_end - down));
         }
         return bound;
     }
 
    private:
+    // A link seen from its high end.
+    struct Down {
+        int64_t link;
+        int32_t low;
+    };
+
     const OrderedGraph& graph_;
-    std::vector<double> unary_;  // score of label 1 less that of label 0
-    std::vector<Step> up_, down_;
-    std::vector<int32_t> low_;
-    double all_zero_ = 0.0;  // score of the labelling of zeros
+    std::vector<int32_t> high_;  // by link
+    std::vector<Down> down_;     // as graph_.down
+    std::vector<Table> tables_;
+    std::vector<double> unary_;          // score of label 1 less that of label 0
+    double all_zero_ = 0.0;              // scores of the nodes' labels 0
+    std::vector<double> above_, below_;  // sums of the messages from above, and of those from below with the node's own scores
+    std::vector<double> taken_;          // the node's own scores with those of links to labels taken below
     std::vector<double> messages_;
 };
 
