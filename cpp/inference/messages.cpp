@@ -12,29 +12,43 @@ namespace {
 
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
-// Four maxima side by side: one would wait for itself.
-double largest(const double* scores, int n) {
-    double best[4] = {minus_infinity, minus_infinity, minus_infinity, minus_infinity};
+struct TwoLargest {
+    double best, second;
+};
+
+// The largest score and the largest of the others, four times side by side: one would wait for itself.
+TwoLargest two_largest(const double* scores, int n) {
+    double best[4], second[4];
+    std::fill_n(best, 4, minus_infinity);
+    std::fill_n(second, 4, minus_infinity);
+    const auto add = [&](int j, double score) {
+        second[j] = larger(second[j], smaller(best[j], score));
+        best[j] = larger(best[j], score);
+    };
     int k = 0;
     for (; k + 4 <= n; k += 4)
-        for (int j = 0; j < 4; ++j) best[j] = larger(best[j], scores[k + j]);
-    for (; k < n; ++k) best[0] = larger(best[0], scores[k]);
-    return larger(larger(best[0], best[1]), larger(best[2], best[3]));
+        for (int j = 0; j < 4; ++j) add(j, scores[k + j]);
+    for (; k < n; ++k) add(0, scores[k]);
+    for (int j = 1; j < 4; ++j) {
+        add(0, best[j]);
+        second[0] = larger(second[0], second[j]);
+    }
+    return {best[0], second[0]};
 }
 
 // Equal labels score w, all others 0: only the best label of the sender matters, and the second best where w < 0 keeps
 // the best one from being used by the label equal to it.
 void send_potts(double w, int n_from, int n_to, const double* scores, double* message) {
-    const double best = largest(scores, n_from);
+    const auto [best, second] = two_largest(scores, n_from);
     const int n_shared = std::min(n_from, n_to);
     if (w >= 0.0) {
         for (int label = 0; label < n_shared; ++label) message[label] = larger(best, scores[label] + w);
-        std::fill(message + n_shared, message + n_to, best);
-        return;
+    } else {
+        // Of two labels that are the best the second is as good.
+        const double kept = larger(second, best + w);
+        for (int label = 0; label < n_shared; ++label) message[label] = scores[label] == best ? kept : best;
     }
-    std::fill(message, message + n_to, best);
-    const int where = static_cast<int>(std::find(scores, scores + n_from, best) - scores);
-    if (where < n_to) message[where] = larger(larger(largest(scores, where), largest(scores + where + 1, n_from - where - 1)), best + w);
+    std::fill(message + n_shared, message + n_to, best);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 namespace maxmargin {
 
 enum class Toward { first, second };
+inline Toward opposite(Toward toward) { return toward == Toward::first ? Toward::second : Toward::first; }
 inline Toward toward(const PairLinks& links, int64_t link, int32_t node) { return links.second(link) == node ? Toward::second : Toward::first; }
 
 // message(b) = max_a scores(a) + link(a, b), b a label of the end the message goes to. Potts takes O(labels), tables
