@@ -92,6 +92,45 @@ def test_a_hard_margin_is_certified_for_a_model_in_python(solver, C):
     assert certificate.primal == pytest.approx(mm.train(small_model.Classes(), X, y, 1e6).certificate.primal, rel=2e-3)
 
 
+def exact_primal_of_classes(W, X, y, C, cost, rescaling):
+    """P(w) in fractions for a row of weights per class."""
+    W = [[Fraction(v) for v in row] for row in W.tolist()]
+    total = sum(v * v for row in W for v in row) / 2
+    for x, truth in zip(X.tolist(), y, strict=True):
+        scores = [sum(v * Fraction(feature) for v, feature in zip(row, x, strict=True)) for row in W]
+        slacks = []
+        for label, score in enumerate(scores):
+            loss, margin = Fraction(cost[truth][label]), scores[truth] - score
+            slacks.append(loss * (1 - margin) if rescaling == "slack" else loss - margin)
+        total += Fraction(C) * max(slacks)
+    return float(total)
+
+
+@pytest.mark.filterwarnings("ignore:rounding of scores and losses", "ignore:max_iter=3000")
+@pytest.mark.parametrize("solver", ["sdm", "n-slack", "one-slack", "block-dual"])
+@pytest.mark.parametrize("seed", range(4))
+def test_large_losses_under_slack_rescaling_leave_no_primal_below_the_exact_one(solver, seed):
+    rng = np.random.default_rng(seed)
+    X, y, C = rng.normal(size=(4, 3)), [0, 1, 2, seed % 3], 1e5
+    cost = np.round(rng.uniform(0.5, 4.0, size=(3, 3))) * 1e8 * (1.0 - np.eye(3))
+    options = {"rescaling": "slack", "tol": 1e-4, "fit_intercept": False, "max_iter": 3000}
+    svm = mm.MulticlassSVM(C=C, cost=cost, solver=solver, **options).fit(X, y)
+    exact = exact_primal_of_classes(svm.coef_, X, y, C, cost, "slack")
+    assert exact <= (1.0 + 1e-5) * svm.certificate_.primal
+
+
+@pytest.mark.filterwarnings("ignore:rounding of scores and losses", "ignore:max_time")
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("solver", ["sdm", "n-slack"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_primal_of_a_model_in_python_is_not_below_the_exact_one(solver, rescaling, seed):
+    X, C, cost = np.random.default_rng(seed).normal(size=(4, 2)) * 1e3, 1e13, [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
+    y = [0, 1, 2, seed % 3]
+    solution = mm.train(small_model.Classes(), X, y, C, solver=solver, rescaling=rescaling, max_time=0.5)
+    exact = exact_primal_of_classes(solution.w.reshape(3, 2), X, y, C, cost, rescaling)
+    assert exact <= (1.0 + 1e-5) * solution.certificate.primal
+
+
 @pytest.mark.filterwarnings("ignore:rounding of scores and losses")
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("solver", ["one-slack", "block-dual"])

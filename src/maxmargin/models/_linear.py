@@ -23,7 +23,7 @@ from maxmargin._parameters import is_integer
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel, LowRank
 from maxmargin.kernels.product import check_precomputed
-from maxmargin.problems.base import SAMPLED_ROWS, FloatArray, IntArray, sample_of
+from maxmargin.problems.base import SAMPLED_ROWS, FloatArray, IntArray, Problem, sample_of
 from maxmargin.problems.kernel import KernelProblem, row_numbers
 from maxmargin.problems.linear import LinearProblem
 from maxmargin.problems.low_rank import LowRankFeatures, LowRankProblem
@@ -320,10 +320,14 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_examples: int) -> Flo
     return None if np.all(weights == 1.0) else weights
 
 
-def all_mistakes_cost(cost: FloatArray | None, weight: FloatArray | None = None) -> bool:
-    """Return whether no label but the true one is free, by the cost of pairs and the weights of labels or rows."""
+def tell_losses(
+    problem: Problem, cost: FloatArray | None, weight: FloatArray | None = None, offsets: IntArray | None = None
+) -> None:
+    """Tell the problem what is known of its losses: by costs of pairs, weights of rows, and where examples of many rows begin."""
     is_free = cost is not None and bool(np.any((cost == 0.0) & ~np.eye(len(cost), dtype=bool)))
-    return not is_free and (weight is None or bool(np.all(weight > 0.0)))
+    problem.all_mistakes_cost = not is_free and (weight is None or bool(np.all(weight > 0.0)))
+    of_row = (1.0 if cost is None else float(cost.max())) * (1.0 if weight is None else float(weight.max(initial=0.0)))
+    problem.largest_loss = of_row * (1 if offsets is None else int(np.diff(offsets).max(initial=0)))
 
 
 def check_cost_matrix(cost: ArrayLike, n_labels: int) -> FloatArray:

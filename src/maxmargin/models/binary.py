@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from maxmargin import _core
 from maxmargin._feature_rows import as_features, check_values
 from maxmargin.kernels import Expansion, Kernel, LowRank
-from maxmargin.models._linear import LinearModel, all_mistakes_cost, check_cost_matrix
+from maxmargin.models._linear import LinearModel, check_cost_matrix, tell_losses
 from maxmargin.problems.base import IntArray
 from maxmargin.problems.linear import LinearProblem
 
@@ -78,7 +78,7 @@ class Binary(LinearModel):
 
         everyone = np.arange(len(y))
         problem = self._problem(X, structure_of(everyone), sample_weight, rescaling, n_jobs, structure_of=structure_of)
-        problem.all_mistakes_cost = all_mistakes_cost(cost)
+        tell_losses(problem, cost)
         return problem
 
     def predict(self, X: Any, w: ArrayLike | Expansion, n_jobs: int = 1) -> NDArray[np.int32]:

@@ -12,7 +12,7 @@ from maxmargin import _core
 from maxmargin._feature_rows import as_numbers
 from maxmargin._parameters import check_bool
 from maxmargin.kernels import Expansion, Kernel, LowRank
-from maxmargin.models._linear import all_mistakes_cost, check_cost_matrix, check_n_labels, label_numbers
+from maxmargin.models._linear import check_cost_matrix, check_n_labels, label_numbers, tell_losses
 from maxmargin.models._sequences import Sequences
 from maxmargin.models._several import PlaceModel
 from maxmargin.problems.base import FloatArray, IntArray
@@ -95,7 +95,7 @@ class Chain(PlaceModel):
         step = _common_step(cost, weight, y) if rescaling == "slack" else 0.0
         structure = _core.Chain(data.offsets, self.n_labels, self.ends, y, forbidden, cost, weight, step)
         problem = self._problem(data.rows, structure, sample_weight, rescaling, n_jobs, data.offsets)
-        problem.all_mistakes_cost = all_mistakes_cost(cost, weight)
+        tell_losses(problem, cost, weight, data.offsets)
         return problem
 
     def _label_numbers(self, Y: Any, data: Sequences) -> NDArray[np.int32]:

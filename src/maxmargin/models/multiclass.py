@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from maxmargin import _core
 from maxmargin._feature_rows import as_features, as_numbers, check_values
 from maxmargin.kernels import Expansion, Kernel, LowRank
-from maxmargin.models._linear import all_mistakes_cost, check_cost_matrix, check_n_labels, label_numbers
+from maxmargin.models._linear import check_cost_matrix, check_n_labels, label_numbers, tell_losses
 from maxmargin.models._several import PlaceModel
 from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.problems.linear import LinearProblem
@@ -78,7 +78,7 @@ class Multiclass(PlaceModel):
 
         everyone = np.arange(len(y))
         problem = self._problem(X, structure_of(everyone), sample_weight, rescaling, n_jobs, structure_of=structure_of)
-        problem.all_mistakes_cost = all_mistakes_cost(cost)
+        tell_losses(problem, cost)
         return problem
 
     def _cost_matrix(self) -> FloatArray | None:

@@ -15,11 +15,11 @@ from maxmargin._warnings import warn_caller
 from maxmargin.graphs import Graphs
 from maxmargin.kernels import Expansion
 from maxmargin.models._linear import (
-    all_mistakes_cost,
     check_cost_matrix,
     check_n_labels,
     check_sample_weight,
     label_numbers,
+    tell_losses,
 )
 from maxmargin.models._several import PlaceModel
 from maxmargin.problems.base import FloatArray, InexactPredictionWarning, IntArray
@@ -167,7 +167,7 @@ class Pairwise(PlaceModel):
             self.inference if rescaling == "margin" else "enumeration",
             self.max_passes,
         )
-        problem.all_mistakes_cost = all_mistakes_cost(*self._loss(data, y))
+        tell_losses(problem, *self._loss(data, y), data.node_offsets)
         return problem
 
     def predict(self, X: Any, w: ArrayLike, n_jobs: int = 1) -> list[NDArray[np.int32]]:

@@ -92,6 +92,8 @@ class Problem(ABC):
         Whether those behind the last primal may have missed some.
     all_mistakes_cost : bool
         Whether every output but the truth is known to have a loss, and the searches to be exact.
+    largest_loss : float
+        No output has a larger one; of models in Python, none that was met.
     searches_graphs : bool
         Whether outputs are labellings of graphs, whose search takes much longer than what is done with it.
     searches_in_python : bool
@@ -109,6 +111,7 @@ class Problem(ABC):
     bounds_misses = False
     left_open = False
     all_mistakes_cost = False
+    largest_loss = 0.0
     searches_graphs = False
     searches_in_python = False
     cheap_oracle = False

@@ -94,6 +94,7 @@ class PythonProblem(Problem):
         self._seconds = []
         for found in answers:
             self._seconds += found.seconds
+            self.largest_loss = max(self.largest_loss, float(found.losses.max(initial=0.0)))
             ends = np.cumsum(found.sizes)
             for example, loss, start, end in zip(found.examples, found.losses, ends - found.sizes, ends, strict=True):
                 batch.add_vector(int(example), float(loss), found.indices[start:end], found.values[start:end])

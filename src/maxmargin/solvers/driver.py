@@ -37,9 +37,8 @@ _CALLED_OFF = "the callback asked for an end"
 
 # A gap below this share of the primal that no longer falls is one of rounding.
 _ROUNDED_GAP = 1e-12
-# One below what rounding puts into the primal has so many evaluations to fall. Where C' is not so many times the primal, that is
-# not worth a look.
-_FEW, _FAR_BELOW = 3, 1e6
+# One below what rounding puts into the primal has so many evaluations to fall.
+_FEW = 3
 # So much of what w = 0 pays, whose sums have no larger scores than losses; scores that cancel are longer sums.
 _LAST_DIGITS = 4.0 * np.finfo(np.float64).eps
 # What it puts there is counted from this share of what is asked for. Below this relative gap, points that are made longer to meet
@@ -177,17 +176,24 @@ class _Run:
         return is_longer
 
     def _rounding(self, least: float | None = None) -> float:
-        """Return what rounding may put into the primal where margins are met but for it: last digits of what w = 0 pays.
+        """Return what rounding may put into the primal: last digits of what w = 0 pays, where margins are met but for it.
 
-        Scores of kernels are sums of terms that may be far larger than they are themselves; theirs is 0 where it is surely
-        below ``least``, by default what counts beside tol.
+        Scores of kernels are sums of terms that may be far larger than they are themselves. It is 0 where it is surely below
+        ``least``, by default what counts beside tol.
         """
         problem, task, primal = self.task.problem, self.task, self.best.primal
-        if not self.solver.has_dual:
+        if not (self.solver.has_dual and 0.0 < primal < np.inf and 0.0 < task.C_total < np.inf):
             return 0.0
+        counts_from = _COUNTS * max(task.tol, _ROUNDED_GAP) * primal if least is None else least
         if not problem.has_vectors:
-            return self._rounding_of_terms(least)
-        if not 0.0 < _FAR_BELOW * primal < task.C_total:
+            # Slack rescaling multiplies scores by the losses, which w = 0 pays.
+            at_one = self._paid_at_zero() if problem.space.rescales_slacks else task.C_total
+            if at_one == 0.0:
+                return 0.0
+            return self._moved_by(
+                problem.score_rounding(self.best.weights, counts_from / self._moved_by(1.0, at_one)), at_one
+            )
+        if self._moved_by(_LAST_DIGITS, self._most_paid_at_zero()) <= counts_from:
             return 0.0
         return self._moved_by(_LAST_DIGITS, self._paid_at_zero())
 
@@ -199,23 +205,16 @@ class _Run:
         return rounding * (2.0 * float(np.sqrt(self.best.primal) * np.sqrt(at_one)) + rounding * at_one)
 
     def _paid_at_zero(self) -> float:
-        """Return the primal of w = 0; 0 where there is no time for it, or it was not met and models in Python would search."""
+        """Return the primal of w = 0; no less than it where it was not met, and takes searches of a user or time that is over."""
         problem, task = self.task.problem, self.task
         if self._at_zero is None and not problem.searches_in_python:
             with contextlib.suppress(_core.OutOfTime):
                 self._at_zero = problem.primal(problem.zero_weights(), task.C, squared=task.loss == "squared_hinge")
-        return self._at_zero or 0.0
+        return self._most_paid_at_zero() if self._at_zero is None else self._at_zero
 
-    def _rounding_of_terms(self, least: float | None) -> float:
-        task, primal = self.task, self.best.primal
-        if not (0.0 < primal < np.inf and 0.0 < task.C_total < np.inf):
-            return 0.0
-        counts_from = _COUNTS * max(task.tol, _ROUNDED_GAP) * primal if least is None else least
-        # Slack rescaling multiplies scores by the losses, which w = 0 pays.
-        paid_at_zero = self._paid_at_zero() if task.problem.space.rescales_slacks else 0.0
-        at_one = paid_at_zero or task.C_total
-        per_score = self._moved_by(1.0, at_one)
-        return self._moved_by(task.problem.score_rounding(self.best.weights, counts_from / per_score), at_one)
+    def _most_paid_at_zero(self) -> float:
+        largest = self.task.problem.largest_loss
+        return self.task.C_total * largest * (largest if self.task.loss == "squared_hinge" else 1.0)
 
     def _is_refuted(self) -> bool:
         """Return whether the best point is one at which the searches are proved to have failed."""
