@@ -364,3 +364,11 @@ def test_nothing_worse_than_no_weights_is_returned(how):
     assert solution.certificate.primal == pytest.approx(200_000)
     assert not solution.w.any()
     assert solution.certificate.exact
+
+
+def test_a_run_that_ends_with_nothing_says_so():
+    X, y = np.random.default_rng(0).normal(size=(5000, 20)), np.arange(5000) % 2
+    said = "max_time=0.0001 s was reached; the relative duality gap is 1, tol is 0.001, w = 0 is the best point that was evaluated"
+    with pytest.warns(ConvergenceWarning, match=said):
+        svm = mm.BinarySVM(C=1e3, max_time=1e-4, solver="block-dual").fit(X, y)
+    assert not svm.coef_.any()

@@ -374,3 +374,12 @@ def test_contradicting_constraints_leave_finite_weights():
 
     solution = mm.train(Opposite(), [0.0] * 5, [0] * 5, np.inf, solver="mira", solver_options={"k_best": 3})
     assert np.abs(solution.w).max() < 1e-6
+
+
+def test_steps_that_are_too_long_are_told():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = X[:, 0] + rng.normal(size=60) > 0.0
+    with pytest.warns(ConvergenceWarning, match="w = 0 has 60 at most: the steps of 'sgd' were too long"):
+        mm.BinarySVM(solver="sgd").fit(100.0 * X, y)
+    assert mm.BinarySVM(solver="sgd").fit(X, y).certificate_.primal < 60.0

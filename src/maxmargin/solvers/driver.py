@@ -353,6 +353,13 @@ class _Run:
             )
         if not certificate.converged:
             self._warn(certificate)
+        elif "eta0" in self.solver.options and (certificate.primal or 0.0) > self._most_paid_at_zero():
+            warn_caller(
+                f"the objective is {certificate.primal:.3g} where w = 0 has {self._most_paid_at_zero():.3g} at most: the steps of "
+                f"'{self.solver.name}' were too long. Scale the features (StandardScaler, MaxAbsScaler), lower eta0, or take a solver "
+                "with bounds.",
+                _convergence_warning(must_be_quick=False),
+            )
         return certificate
 
     def _warn(self, certificate: Certificate) -> None:
@@ -361,7 +368,10 @@ class _Run:
         distance = unknown if gap is None else f"the relative duality gap is {gap:.3g}"
         kind = _convergence_warning(must_be_quick=certificate.message == INTERRUPTED)
         rule = solver.missed_rule(self.task, certificate.gap, self.history[-1] if self.history else {})
-        said = f"{certificate.message}; {', '.join(filter(None, (distance, rule)))}."
+        nothing = (
+            "w = 0 is the best point that was evaluated" if solver.has_dual and self.best.weights.norm2() == 0.0 else ""
+        )
+        said = f"{certificate.message}; {', '.join(filter(None, (distance, rule, nothing)))}."
         warn_caller(said + self._hint(certificate.message), kind)
 
     def _hint(self, ending: str) -> str:
