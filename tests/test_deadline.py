@@ -368,7 +368,7 @@ def test_nothing_worse_than_no_weights_is_returned(how):
 
 def test_a_run_that_ends_with_nothing_says_so():
     X, y = np.random.default_rng(0).normal(size=(5000, 20)), np.arange(5000) % 2
-    said = "max_time=0.0001 s was reached; the relative duality gap is 1, tol is 0.001, w = 0 is the best point that was evaluated"
+    said = "the relative duality gap is 1, tol is 0.001, w = 0 is the best point that was evaluated"
     with pytest.warns(ConvergenceWarning, match=said):
         svm = mm.BinarySVM(C=1e3, max_time=1e-4, solver="block-dual").fit(X, y)
     assert not svm.coef_.any()
