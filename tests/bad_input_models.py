@@ -145,6 +145,8 @@ refused("model-feature-index", "`([99], [1.0])` from `joint_feature`", V, "has t
         lambda: structural(levels(joint_feature=lambda self, x, y: ([99], [1.0]))), core=True)
 refused("model-loss-nan", "NaN from `loss`", V, "is nan; a loss must be finite and ≥ 0",
         lambda: structural(levels(loss=lambda self, a, b: np.nan if a != b else 0.0)), core=True)
+refused("model-loss-1e200", "1e200 from `loss`", V, "is 1e+200; expected 0 or a number between 1e-100 and 1e+100",
+        lambda: structural(levels(loss=lambda self, a, b: 1e200 if a != b else 0.0)), core=True)
 refused("model-loss-none", "`loss` without a `return`", T, "must be a number, found None: is a return missing?",
         lambda: structural(levels(loss=lambda self, a, b: None)), core=True)
 refused("model-loss-array", "an array from `loss`", T, "must be a number, found array([0., 0.])",

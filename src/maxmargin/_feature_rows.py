@@ -15,7 +15,7 @@ _INT32_MAX = np.iinfo(np.int32).max
 # Products of two features, summed over examples and multiplied by C, must stay within double precision.
 LARGEST_FEATURE = 1e100
 # So must losses and their squares, which are what a dual is made of.
-_SMALLEST_LOSS, _LARGEST_LOSS = 1e-100, 1e100
+SMALLEST_LOSS, LARGEST_LOSS = 1e-100, 1e100
 
 
 def check_places(X: Any, name: str = "X") -> None:
@@ -55,11 +55,11 @@ def as_numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 def check_losses(values: NDArray[np.float64], name: str) -> None:
     """Refuse losses, or weights that they are multiplied by, that are not 0 and so small or large that their squares are."""
-    is_bad = (values != 0.0) & ~((values >= _SMALLEST_LOSS) & (values <= _LARGEST_LOSS))
+    is_bad = (values != 0.0) & ~((values >= SMALLEST_LOSS) & (values <= LARGEST_LOSS))
     if is_bad.any():
         found = values[is_bad].ravel()[0]
         raise ValueError(
-            f"{name} holds {found:g}: expected 0 or a number between {_SMALLEST_LOSS:g} and {_LARGEST_LOSS:g}."
+            f"{name} holds {found:g}: expected 0 or a number between {SMALLEST_LOSS:g} and {LARGEST_LOSS:g}."
         )
 
 

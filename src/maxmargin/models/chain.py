@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
-from maxmargin._feature_rows import as_numbers
+from maxmargin._feature_rows import as_numbers, check_losses
 from maxmargin._parameters import check_bool
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.models._linear import check_cost_matrix, check_n_labels, label_numbers, tell_losses
@@ -178,6 +178,7 @@ class Chain(PlaceModel):
 def _check_weights(name: str, weights: FloatArray, n: int) -> FloatArray:
     if weights.shape != (n,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError(f"{name} must hold {n} finite numbers ≥ 0.")
+    check_losses(weights, name)
     return weights
 
 

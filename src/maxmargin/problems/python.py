@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin import _core
-from maxmargin._feature_rows import LARGEST_FEATURE, as_numbers
+from maxmargin._feature_rows import LARGEST_FEATURE, LARGEST_LOSS, SMALLEST_LOSS, as_numbers
 from maxmargin.problems.base import FloatArray, IntArray, Problem
 from maxmargin.problems.weights import DenseWeights
 
@@ -387,4 +387,6 @@ def checked_loss(value: Any, name: str) -> float:
         raise TypeError(f"{name} must be a number, found {found}") from None
     if not 0.0 <= loss < np.inf:
         raise ValueError(f"{name} is {loss}; a loss must be finite and ≥ 0.")
+    if loss > 0.0 and not SMALLEST_LOSS <= loss <= LARGEST_LOSS:
+        raise ValueError(f"{name} is {loss:g}; expected 0 or a number between {SMALLEST_LOSS:g} and {LARGEST_LOSS:g}.")
     return loss

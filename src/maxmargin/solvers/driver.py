@@ -368,9 +368,8 @@ class _Run:
         distance = unknown if gap is None else f"the relative duality gap is {gap:.3g}"
         kind = _convergence_warning(must_be_quick=certificate.message == INTERRUPTED)
         rule = solver.missed_rule(self.task, certificate.gap, self.history[-1] if self.history else {})
-        nothing = (
-            "w = 0 is the best point that was evaluated" if solver.has_dual and self.best.weights.norm2() == 0.0 else ""
-        )
+        is_nothing = solver.has_dual and certificate.primal is not None and self.best.weights.norm2() == 0.0
+        nothing = "w = 0 is the best point that was evaluated" if is_nothing else ""
         said = f"{certificate.message}; {', '.join(filter(None, (distance, rule, nothing)))}."
         warn_caller(said + self._hint(certificate.message), kind)
 
