@@ -20,7 +20,7 @@ FORBIDDEN = {
     "kernels": {"problems"} | ABOVE_PROBLEMS,
     "graphs.py": ABOVE_PROBLEMS,
     "problems": ABOVE_PROBLEMS,
-    "model.py": ABOVE_MODELS,
+    "model.py": {"models", "kernel_model"} | ABOVE_MODELS,
     "kernel_model.py": {"models"} | ABOVE_MODELS,
     "models": ABOVE_MODELS,
     "solvers": {"model", "kernel_model", "models", "_train", "_path", "_warm_start", "estimators", "files", "datasets"},

@@ -7,6 +7,9 @@ import os
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin._feature_rows import as_numbers
 
 
 def is_number(value: Any) -> bool:
@@ -52,6 +55,23 @@ def check_training(*, C: Any, tol: Any, max_iter: Any, max_time: Any, verbose: A
         raise ValueError(f"max_time must be a positive number of seconds or None, found {max_time!r}.")
     if not isinstance(verbose, (bool, np.bool_)) and not is_integer(verbose, 0):
         raise ValueError(f"verbose must be an integer ≥ 0, found {verbose!r}.")
+
+
+def check_sample_weight(sample_weight: ArrayLike | None, n_examples: int) -> NDArray[np.float64] | None:
+    """Return s_i as float64, or None where all are 1."""
+    if sample_weight is None:
+        return None
+    weights = np.ascontiguousarray(as_numbers(sample_weight, "sample_weight"))
+    if weights.shape != (n_examples,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, expected ({n_examples},): one number for each example."
+        )
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if len(bad):
+        raise ValueError(f"sample_weight[{bad[0]}] is {weights[bad[0]]}; weights must be finite and ≥ 0.")
+    if n_examples and not weights.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return None if np.all(weights == 1.0) else weights
 
 
 def generator(random_state: Any) -> np.random.Generator:

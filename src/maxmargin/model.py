@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin._feature_rows import as_numbers
-from maxmargin._parameters import check_how_many, is_integer
-from maxmargin.models._linear import check_sample_weight
+from maxmargin._parameters import check_how_many, check_sample_weight, is_integer
 from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.problems.python import PythonProblem, as_sparse, checked_loss, checked_output
 

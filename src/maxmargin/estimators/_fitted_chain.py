@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._parameters import effective_n_jobs
+from maxmargin._parameters import check_sample_weight, effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator
 from maxmargin.estimators._kernels import (
     KernelEstimator,
@@ -24,7 +24,6 @@ from maxmargin.estimators._several import diverse_strengths, with_scores
 from maxmargin.estimators._vocabulary import Vocabulary
 from maxmargin.kernels import Expansion
 from maxmargin.models import Chain, Sequences
-from maxmargin.models._linear import check_sample_weight
 from maxmargin.models._several import Outputs
 from maxmargin.problems.base import FloatArray
 

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._parameters import check_bool, effective_n_jobs
+from maxmargin._parameters import check_bool, check_sample_weight, effective_n_jobs
 from maxmargin.estimators._base import MaxMarginEstimator
 from maxmargin.estimators._graph_data import flat_labels
 from maxmargin.estimators._several import diverse_strengths, with_scores
 from maxmargin.graphs import Graphs
-from maxmargin.models._linear import check_sample_weight
 from maxmargin.models._several import Outputs
 from maxmargin.models.pairwise import Pairwise
 from maxmargin.problems.base import FloatArray

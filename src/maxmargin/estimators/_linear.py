@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin._feature_rows import check_places
-from maxmargin._parameters import check_bool, effective_n_jobs, is_number
+from maxmargin._parameters import check_bool, check_sample_weight, effective_n_jobs, is_number
 from maxmargin._result import Solution
 from maxmargin.estimators._base import MaxMarginEstimator, Training, check_known, is_sparse
 from maxmargin.estimators._kernels import (
@@ -29,7 +29,7 @@ from maxmargin.estimators._kernels import (
 )
 from maxmargin.estimators._streams import check_same_classes, known_codes, online_only
 from maxmargin.kernels import Expansion, Kernel, LowRank
-from maxmargin.models._linear import LinearModel, check_sample_weight
+from maxmargin.models._linear import LinearModel
 from maxmargin.problems.base import FloatArray
 
 # A larger constant would leave double precision when it is squared.

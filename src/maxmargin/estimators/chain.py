@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin._parameters import check_sample_weight
 from maxmargin._result import Solution
 from maxmargin.estimators._base import Training, check_known, storable
 from maxmargin.estimators._costs import loss_of_places
@@ -29,7 +30,6 @@ from maxmargin.estimators._sequence_data import (
 from maxmargin.estimators._streams import online_only
 from maxmargin.kernels import Kernel, LowRank
 from maxmargin.models import Chain, Sequences
-from maxmargin.models._linear import check_sample_weight
 
 
 @storable

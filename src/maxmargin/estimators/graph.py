@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin._parameters import is_integer
+from maxmargin._parameters import check_sample_weight, is_integer
 from maxmargin._result import Solution
 from maxmargin.estimators._base import Training, storable
 from maxmargin.estimators._costs import loss_of_places
@@ -17,7 +17,6 @@ from maxmargin.estimators._graph_data import by_graph, candidate_numbers, flat_l
 from maxmargin.estimators._sequence_data import encode_known_labels, encode_labels, stream_classes
 from maxmargin.estimators._streams import online_only
 from maxmargin.graphs import Graphs
-from maxmargin.models._linear import check_sample_weight
 from maxmargin.models.pairwise import Pairwise
 from maxmargin.problems.base import FloatArray
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._parameters import effective_n_jobs
+from maxmargin._parameters import check_sample_weight, effective_n_jobs
 from maxmargin._result import Solution
 from maxmargin.estimators._base import MaxMarginEstimator, Training, storable
 from maxmargin.estimators._kernels import KernelEstimator, expansion_from, expansion_state
@@ -19,7 +19,6 @@ from maxmargin.estimators._streams import online_only
 from maxmargin.kernel_model import KernelModel
 from maxmargin.kernels import Expansion
 from maxmargin.model import Model
-from maxmargin.models._linear import check_sample_weight
 from maxmargin.problems.base import FloatArray
 
 

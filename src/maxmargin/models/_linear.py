@@ -19,7 +19,7 @@ from maxmargin._feature_rows import (
     core_features,
     fits_float,
 )
-from maxmargin._parameters import is_integer
+from maxmargin._parameters import check_sample_weight, is_integer
 from maxmargin.kernels.expansion import Expansion
 from maxmargin.kernels.kernel import Kernel, LowRank
 from maxmargin.kernels.product import check_precomputed
@@ -301,23 +301,6 @@ def _counted_rows(X: Any, sample_weight: FloatArray | None, offsets: IntArray | 
         return X
     is_counted = sample_weight > 0.0
     return X[is_counted if offsets is None else np.repeat(is_counted, np.diff(offsets))]
-
-
-def check_sample_weight(sample_weight: ArrayLike | None, n_examples: int) -> FloatArray | None:
-    """Return s_i as float64, or None where all are 1."""
-    if sample_weight is None:
-        return None
-    weights = np.ascontiguousarray(as_numbers(sample_weight, "sample_weight"))
-    if weights.shape != (n_examples,):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape}, expected ({n_examples},): one number for each example."
-        )
-    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
-    if len(bad):
-        raise ValueError(f"sample_weight[{bad[0]}] is {weights[bad[0]]}; weights must be finite and ≥ 0.")
-    if n_examples and not weights.any():
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    return None if np.all(weights == 1.0) else weights
 
 
 def tell_losses(

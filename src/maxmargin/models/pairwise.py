@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin import _core
 from maxmargin._feature_rows import as_numbers, check_losses, core_features
-from maxmargin._parameters import is_integer, is_number
+from maxmargin._parameters import check_sample_weight, is_integer, is_number
 from maxmargin._warnings import warn_caller
 from maxmargin.graphs import Graphs
 from maxmargin.kernels import Expansion
 from maxmargin.models._linear import (
     check_cost_matrix,
     check_n_labels,
-    check_sample_weight,
     label_numbers,
     tell_losses,
 )
