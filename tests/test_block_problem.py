@@ -129,6 +129,26 @@ def test_a_sweep_says_what_of_the_gap_it_passed_over():
         assert swept.passed_over == pytest.approx(alone[i] if alone[i] <= middle else 0.0)
 
 
+@pytest.mark.parametrize("squared", [False, True])
+def test_the_gaps_of_blocks_add_up_to_the_gap_over_their_planes(squared):
+    # C ξ − Σ α F, or C H² − a² / 4C − Σ α F where F has a / 2C taken off: at one w, where nothing moves, they sum to P − D.
+    rng = np.random.default_rng(6)
+    model = random_model("chain", rng)
+    chosen, X, Y = native(model)
+    problem = chosen.bind(X, Y)
+    C = 0.3 + rng.random(model.n_examples)
+    sets = _core.WorkingSets(problem.space, C, squared, np.zeros(0, np.int64))
+    all_planes_inserted(sets, problem, many_planes(problem, rng))
+    w = np.zeros(problem.n_weights)
+    for _ in range(3):
+        slacks = sets.slacks(problem.all_ids, w)
+        primal = 0.5 * w @ w + C @ (slacks**2 if squared else slacks)
+        gap = primal - (sets.linear_part() - 0.5 * w @ w)
+        assert gap > 1e-3
+        assert sets.sweep(problem.all_ids, exact(np.inf), w).gap == pytest.approx(gap, rel=1e-9)
+        sets.sweep(problem.all_ids, exact(1e-2), w)
+
+
 def test_over_relaxation_has_its_bounds():
     for relaxation in (0.99, 2.0, np.nan):
         with pytest.raises(ValueError, match="relaxation must be at least 1 and less than 2"):
