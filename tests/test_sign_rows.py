@@ -61,6 +61,42 @@ def test_the_gap_closes_whatever_C_is(C, loss, instruction_set):
     assert solution.certificate.dual == pytest.approx(dual, rel=1e-9)
 
 
+@pytest.mark.parametrize("instruction_set", _core.instruction_sets())
+@pytest.mark.parametrize("y", [[1, 1], [-1, 1]])
+@pytest.mark.parametrize(
+    ("gram", "upper", "alpha"),
+    [
+        ([[1.0, 0.5], [0.5, 1.0]], [1.0, 1.0], [2 / 3, 2 / 3]),
+        # The second row would gain most by itself, and the first one stops at its upper end beside it.
+        ([[1.0, 0.5], [0.5, 1.0]], [0.5, 9.0], [0.5, 0.75]),
+        # The first gains most, and stops.
+        ([[0.25, 0.2], [0.2, 1.0]], [2.0, 9.0], [2.0, 0.6]),
+        ([[1.0, 0.5], [0.5, 1.0]], [0.5, 0.4], [0.5, 0.4]),
+        ([[0.25, 0.6], [0.6, 2.0]], [9.0, 9.0], [4.0, 0.0]),
+    ],
+    ids=["inside", "second at its end", "first at its end", "both at their ends", "nothing of one"],
+)
+def test_two_rows_get_to_the_best_point_of_their_rectangle_in_one_step(gram, upper, alpha, y, instruction_set):
+    # max Σ α − ½ α·G·α, 0 ≤ α ≤ C s: F = 1 − Gα is 0 inside, ≥ 0 at an upper end, ≤ 0 at 0.
+    G, alpha = np.array(gram), np.array(alpha)
+    K = G * np.outer(y, y)
+    model = mm.models.Binary(kernel=mm.Kernel("precomputed"))
+    usual = _core.instruction_set()
+    _core.use_instruction_set(instruction_set)
+    try:
+        problem = model.bind(K, y, sample_weight=upper)
+        blocks, w = problem.row_blocks(1.0, squared=False), problem.zero_weights()
+        swept = blocks.sweep(1e-9, 0, w.exact)
+    finally:
+        _core.use_instruction_set(usual)
+    found = np.zeros(2)
+    found[blocks.planes().examples()] = blocks.planes().alpha()
+    assert found == pytest.approx(alpha, abs=1e-12)
+    assert swept.gain == pytest.approx(alpha.sum() - 0.5 * alpha @ G @ alpha, rel=1e-12)
+    # Of two rows a visit each, and two for the step, which reads both.
+    assert swept.visits == 4
+
+
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 121, 1000])
 def test_any_number_of_rows_has_batches(n):
     X, y = overlapping(n, seed=n)
