@@ -23,6 +23,7 @@ SOLVERS = {
     "sdm": ("sdm", {}),
 }
 every_solver = pytest.mark.parametrize("way", SOLVERS)
+every_squared_solver = pytest.mark.parametrize("solver", ["n-slack", "block-dual", "dcd", "dcd-light", "cpd"])
 
 
 def train(way, model, X, Y, C, **arguments):
@@ -98,7 +99,7 @@ def test_the_dual_variables_share_a_budget_of_C(way, C):
     assert solution.w[0] == pytest.approx(w, rel=0.05)
 
 
-@pytest.mark.parametrize("solver", ["n-slack", "dcd", "dcd-light", "cpd"])
+@every_squared_solver
 @pytest.mark.parametrize("C", [0.1, 0.5, 5.0])
 def test_the_squared_hinge_has_no_budget_but_a_quadratic_price(solver, C):
     # One example, x = 1: ½w² + C (1 − w)²: w = 2C / (1 + 2C), P = C / (1 + 2C).
@@ -119,6 +120,20 @@ def test_a_sample_weight_multiplies_C_for_its_example(way, rescaling):
     assert solution.certificate.primal == pytest.approx(expected, rel=accuracy(way))
     assert solution.certificate.dual == pytest.approx(expected, rel=accuracy(way))
     assert solution.w[0] == pytest.approx(w, rel=0.05)
+
+
+@every_squared_solver
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+@pytest.mark.parametrize("C", [0.2, 3.0])
+def test_a_sample_weight_multiplies_C_under_the_squared_hinge(solver, rescaling, C):
+    # The same data: ½w² + C (2 (1 − w)² + 0.5 (1 + w)²) has slope w (1 + 5C) − 3C. The third example counts for nothing.
+    w = 3.0 * C / (1.0 + 5.0 * C)
+    expected = 0.5 * w**2 + C * (2.0 * (1.0 - w) ** 2 + 0.5 * (1.0 + w) ** 2)
+    arguments = {"loss": "squared_hinge", "rescaling": rescaling, "sample_weight": [2.0, 0.5, 0.0], "tol": 1e-9}
+    solution = mm.train(mm.models.Binary(), np.ones((3, 1)), [1, -1, -1], C, solver=solver, **arguments)
+    assert solution.certificate.primal == pytest.approx(expected, rel=1e-8)
+    assert solution.certificate.dual == pytest.approx(expected, rel=1e-8)
+    assert solution.w[0] == pytest.approx(w, rel=1e-4)
 
 
 @every_solver
