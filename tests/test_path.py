@@ -5,6 +5,7 @@ import pytest
 import reference
 import small_model
 from block_rules import exact, watched_rules
+from native_models import to_reference
 from sklearn.exceptions import ConvergenceWarning
 from tagging_problem import tagging_problem
 from test_solvers_exact import assert_bounds_hold, case
@@ -55,8 +56,14 @@ def test_every_point_holds_its_own_optimum(name, variant, rescaling, solver, los
         assert points.Cs.tolist() == CS
         for C, solution in zip(CS, points, strict=True):
             best = reference.solve(problem.planes(rescaling), C, problem.sample_weight, loss, problem.bounded)
-            assert solution.certificate.converged or is_slow
-            assert solution.certificate.exact
+            certificate = solution.certificate
+            assert certificate.converged or is_slow
+            assert certificate.exact
+            # It is that of the weights of this point, and of this C.
+            w = to_reference(problem.native, solution.w)
+            primal = reference.primal(w, problem.planes(rescaling), C, problem.sample_weight, loss)
+            assert certificate.primal == pytest.approx(primal, rel=1e-9)
+            assert certificate.dual == min(certificate.primal, max(record["dual"] for record in solution.history))
             records = [record for record in solution.history if record["primal"] is not None]
             assert_bounds_hold(records, best)
 
