@@ -62,6 +62,22 @@ def test_sgd_goes_on_with_its_step_and_its_count():
     np.testing.assert_allclose(svm.coef_[0], w, atol=1e-12)
 
 
+def test_sgd_searches_its_step_on_the_first_examples_only():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.choice([-1, 1], 30)
+    svm = mm.BinarySVM(2.0, fit_intercept=False, solver="sgd").partial_fit(X[:10], y[:10], classes=[-1, 1])
+    # Five trials, each with its primal.
+    assert svm.certificate_.oracle_calls == 5 * (10 + 10) + 10
+    assert svm.partial_fit(X[10:], y[10:]).certificate_.oracle_calls == 5 * (10 + 10) + 30
+    given = [
+        mm.BinarySVM(2.0, fit_intercept=False, solver="sgd", solver_options={"eta0": 2.0**-k})
+        .partial_fit(X[:10], y[:10], classes=[-1, 1])
+        .partial_fit(X[10:], y[10:])
+        for k in range(1, 6)
+    ]
+    assert sum(np.array_equal(svm.coef_, other.coef_) for other in given) == 1
+
+
 def test_perceptron_averages_over_all_calls():
     X, y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.5]]), np.array([1, -1, -1, 1])
     svm = mm.BinarySVM(fit_intercept=False, solver="perceptron")
