@@ -176,6 +176,26 @@ def test_pruning_drops_idle_planes_and_leaves_the_optimum_alone():
     assert sets.sweep(problem.all_ids, exact(1e-9), w).steps == 0, "what is left is still solved"
 
 
+@pytest.mark.parametrize("drops_empty", [False, True])
+@pytest.mark.parametrize("step", ["exact", "pairs"])
+def test_no_plane_with_mass_is_dropped_however_few_may_be_kept(step, drops_empty):
+    problem, sets, n_planes = chains_with_planes(2)
+    rule = _core.Rule(step, solve_above=1e-9, solve_to=1e-10, max_planes=1, drops_empty=drops_empty)
+    w, dropped = np.zeros(problem.n_weights), 0
+    for _ in range(20):
+        swept = sets.sweep(problem.all_ids, rule, w)
+        dropped += swept.dropped
+        # Had α left with its plane, the sum over what is there would be another w.
+        fresh = np.empty_like(w)
+        sets.sum(fresh)
+        assert fresh == pytest.approx(w, abs=1e-9)
+    assert sets.n_planes == n_planes - dropped
+    of_example = np.bincount(sets.planes().examples(), minlength=len(problem.all_ids))
+    carriers = np.bincount(sets.planes().examples()[sets.planes().alpha() > 0.0], minlength=len(problem.all_ids))
+    assert carriers.max() > 1, "else no plane beyond the first was to be kept"
+    assert np.all(of_example == (carriers if drops_empty else np.maximum(carriers, 1)))
+
+
 def test_insert_takes_only_planes_that_ask_for_more_than_epsilon_beyond_what_is_paid():
     space = _core.VectorSpace(1, 2, "margin")
     sets = _core.WorkingSets(space, np.ones(1), False, np.zeros(0, np.int64))
