@@ -86,6 +86,36 @@ def test_the_loss_multiplies_the_slack_rescaled_plane(way, cost, C):
     assert margin.certificate.primal == pytest.approx(0.5 * w**2 + C * (cost - w), rel=accuracy(way))
 
 
+# A sequence of one token, x = 1, and two labels: ψ = (1, −1), which blocks store as a plane, unlike that of a single row.
+# With w = aψ, w·ψ = 2a and ½‖w‖² = a².
+SEQUENCE = [np.ones((1, 1))], [np.zeros(1, int)]
+
+
+@every_solver
+@pytest.mark.parametrize(("cost", "C"), [(3.0, 0.05), (3.0, 10.0), (0.5, 0.4)])
+def test_the_loss_multiplies_the_slack_rescaled_plane_of_a_sequence(way, cost, C):
+    # a² + CΔ (1 − 2a)₊
+    a = min(C * cost, 0.5)
+    model = mm.models.Chain(2, cost=[[0.0, cost], [cost, 0.0]])
+    solution = train(way, model, *SEQUENCE, C, rescaling="slack")
+    assert solution.certificate.primal == pytest.approx(a**2 + C * cost * (1.0 - 2.0 * a), rel=accuracy(way))
+    assert model.blocks(solution.w)["coef"].ravel() == pytest.approx([a, -a], rel=0.05)
+
+
+@every_squared_solver
+@pytest.mark.parametrize(("cost", "C"), [(3.0, 0.05), (3.0, 10.0), (0.5, 0.4)])
+def test_the_loss_multiplies_the_slack_rescaled_plane_under_the_squared_hinge(solver, cost, C):
+    # a² + CΔ² (1 − 2a)²
+    k = C * cost**2
+    a = 2.0 * k / (1.0 + 4.0 * k)
+    model = mm.models.Chain(2, cost=[[0.0, cost], [cost, 0.0]])
+    arguments = {"solver": solver, "loss": "squared_hinge", "rescaling": "slack", "tol": 1e-9, "max_iter": 500}
+    solution = mm.train(model, *SEQUENCE, C, **arguments)
+    assert solution.certificate.primal == pytest.approx(k / (1.0 + 4.0 * k), rel=1e-8)
+    assert solution.certificate.dual == pytest.approx(k / (1.0 + 4.0 * k), rel=1e-8)
+    assert model.blocks(solution.w)["coef"].ravel() == pytest.approx([a, -a], rel=1e-4)
+
+
 @every_solver
 @pytest.mark.parametrize("C", [0.1, 0.25, 0.9, 1.0, 5.0])
 def test_the_dual_variables_share_a_budget_of_C(way, C):
@@ -130,7 +160,8 @@ def test_a_sample_weight_multiplies_C_under_the_squared_hinge(solver, rescaling,
     w = 3.0 * C / (1.0 + 5.0 * C)
     expected = 0.5 * w**2 + C * (2.0 * (1.0 - w) ** 2 + 0.5 * (1.0 + w) ** 2)
     arguments = {"loss": "squared_hinge", "rescaling": rescaling, "sample_weight": [2.0, 0.5, 0.0], "tol": 1e-9}
-    solution = mm.train(mm.models.Binary(), np.ones((3, 1)), [1, -1, -1], C, solver=solver, **arguments)
+    X, y = np.ones((3, 1)), [1, -1, -1]
+    solution = mm.train(mm.models.Binary(), X, y, C, solver=solver, max_iter=500, **arguments)
     assert solution.certificate.primal == pytest.approx(expected, rel=1e-8)
     assert solution.certificate.dual == pytest.approx(expected, rel=1e-8)
     assert solution.w[0] == pytest.approx(w, rel=1e-4)
