@@ -93,6 +93,35 @@ def test_sweeps_keep_the_dual_feasible_and_below_the_optimum(name, loss, rescali
         assert again == pytest.approx(w, rel=1e-8, abs=1e-10)
 
 
+@pytest.mark.parametrize("kernel", [None, mm.Kernel("rbf", gamma=0.3)], ids=["rows", "columns"])
+@pytest.mark.parametrize("rescaling", RESCALINGS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_gaps_that_a_sweep_meets_add_up_to_the_gap(n_classes, loss, rescaling, kernel):
+    # C ξ − Σ α F, or C H² − Σ α F + (Σα)² / 4C: at one w, where nothing moves, they sum to P − D.
+    rng = np.random.default_rng(0)
+    X, labels, cost = (
+        rng.normal(size=(12, 3)),
+        rng.integers(n_classes, size=12),
+        rng.uniform(0.5, 2.0, (n_classes, n_classes)),
+    )
+    np.fill_diagonal(cost, 0.0)
+    if n_classes == 2:
+        model, y = mm.models.Binary(cost=cost, kernel=kernel), 2 * labels - 1
+    else:
+        model, y = mm.models.Multiclass(n_classes, cost=cost, kernel=kernel), labels
+    problem = model.bind(X, y, sample_weight=rng.uniform(0.2, 2.0, 12), rescaling=rescaling)
+    blocks, w = problem.row_blocks(8.0, squared=loss == "squared_hinge"), problem.zero_weights()
+    for tolerance in (0.5, 0.1, 0.02):
+        gap = w.norm2() + blocks.evaluate(w.exact, None, 1) - blocks.linear_part()
+        assert gap > 1e-6
+        blocks.activate(0.0)
+        assert blocks.sweep(np.inf, 0, w.exact).gap == pytest.approx(gap, rel=1e-9)
+        blocks.activate(0.0)
+        blocks.sweep(tolerance, 0, w.exact)
+        problem.sum_rows(blocks, w, afresh=True)
+
+
 @pytest.mark.parametrize("rescaling", RESCALINGS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("n_classes", [2, 4])
