@@ -169,6 +169,15 @@ def test_the_average_is_that_of_the_explicit_recursion(nonnegative, max_planes):
         assert setting.core.average_loss() == pytest.approx(dense.average_b, abs=1e-10)
     assert not np.allclose(setting.average(), setting.weights.exact, atol=1e-3), "the average must differ to be seen"
 
+    # A later run begins its average anew: after one step that is where the step went.
+    later = Setting("chain", nonnegative=nonnegative, max_planes=max_planes)
+    later.core.start_from(setting.core, 0.3)
+    later.core.weights(later.weights.exact)
+    begin = later.weights.exact.copy()
+    later.visit([np.argmax(later.budgets)])
+    assert not np.allclose(later.weights.exact, begin, atol=1e-3)
+    assert later.average() == pytest.approx(later.weights.exact, abs=1e-10)
+
 
 def test_steps_stop_at_the_plane_they_go_to():
     # Far from the optimum the best step without a clip would leave the simplex: with C small γ is 1 and w_i is C_i ψ.
