@@ -15,7 +15,7 @@ from maxmargin._result import Solution
 from maxmargin._warm_start import Origins, Planes
 from maxmargin.problems.base import Problem
 from maxmargin.solvers import SOLVERS, make_solver, settle_solver
-from maxmargin.solvers.base import Task
+from maxmargin.solvers.base import Record, Solver, Task
 from maxmargin.solvers.driver import INTERRUPTED, PrecisionLost, run
 
 
@@ -194,14 +194,8 @@ def solutions_at(
     chosen = make_solver(solver, loss, rescaling, model.abilities, solver_options)
     for C in Cs:
         chosen.check_C(C)
-    if len(Cs) > 1 and not chosen.keeps_planes():
-        able = ", ".join(
-            f"'{name}'" for name, kind in SOLVERS.items() if kind.keeps_planes() and kind.suits(loss, model.abilities)
-        )
-        raise ValueError(
-            f"solver '{chosen.name}' keeps no planes for the next C to continue from: for a path use {able}, or call train for "
-            "each C."
-        )
+    if len(Cs) > 1:
+        _check_keeps_planes(chosen, loss, model.abilities)
     _check_planes(planes, chosen.name)
     # What is made of the data, such as low-rank features, and the choice of a solver count as time of the first C.
     begun = time.perf_counter()
@@ -217,16 +211,8 @@ def solutions_at(
             seconds_left=None if max_time is None else max(0.0, begun + max_time - time.perf_counter()),
             needs_planes=keep_planes or planes is not None or len(Cs) > 1,
         )
-        is_outgrown = planes is not None and planes.is_outgrown_by(problem)
-        found_planes = None if planes is None or is_outgrown else planes.origin.get("solver")
-        chosen, choice = settle(found_planes=found_planes, probes=False)
-        content, origin = Origins(model, X, Y, problem, rescaling, chosen).match(planes, keeps=keep_planes)
-        if found_planes is not None and content is not None:
-            chosen, choice = settle(found_planes=found_planes)
-        elif found_planes is not None and not chosen.is_interrupted:
-            # What another problem left behind decides nothing.
-            chosen, choice = settle()
-            content, origin = Origins(model, X, Y, problem, rescaling, chosen).match(planes, keeps=keep_planes)
+        origins = functools.partial(Origins, model, X, Y, problem, rescaling)
+        chosen, choice, content, origin = _settle_with_planes(settle, origins, problem, planes, keep_planes=keep_planes)
         for k, C in enumerate(Cs):
             if k > 0:
                 problem.begin_anew()
@@ -241,13 +227,10 @@ def solutions_at(
                 "keep_planes": keep_planes and is_last and origin is not None,
             }
             task = Task(problem, float(C), loss, tol, rng, deadline)
-            try:
-                resumes = k > 0 and not chosen.was_broken_off
-                solution = run(chosen, task, planes=content if k == 0 else None, resumes=resumes, **parameters)
-            except PrecisionLost:
-                problem.double()
-                problem.prepare(C, tolerance)
-                solution = run(chosen, task, **parameters)
+            resumes = k > 0 and not chosen.was_broken_off
+            solution = _run_precisely(
+                chosen, task, tolerance, content if k == 0 else None, resumes=resumes, **parameters
+            )
             if solution.history:
                 solution.history[0].update(choice)
             if solution.planes is not None and origin is not None:
@@ -257,6 +240,57 @@ def solutions_at(
                 return
     finally:
         problem.close()
+
+
+def _check_keeps_planes(chosen: Solver, loss: str, abilities: frozenset[str]) -> None:
+    """Refuse a path with a solver whose runs cannot go on from each other."""
+    if chosen.keeps_planes():
+        return
+    able = ", ".join(
+        f"'{name}'" for name, kind in SOLVERS.items() if kind.keeps_planes() and kind.suits(loss, abilities)
+    )
+    raise ValueError(
+        f"solver '{chosen.name}' keeps no planes for the next C to continue from: for a path use {able}, or call train for "
+        "each C."
+    )
+
+
+def _settle_with_planes(
+    settle: Callable[..., tuple[Solver, Record]],
+    origins: Callable[[Solver], Origins],
+    problem: Problem,
+    planes: Planes | None,
+    *,
+    keep_planes: bool,
+) -> tuple[Solver, Record, Any, dict[str, Any] | None]:
+    """Return the solver, what the history says of the choice, what it goes on from, and by what its planes are known again.
+
+    ``settle`` chooses a solver for the problem, by that of the planes where it is told; ``origins`` says what planes of a solver
+    must come from.
+    """
+    is_outgrown = planes is not None and planes.is_outgrown_by(problem)
+    found_planes = None if planes is None or is_outgrown else planes.origin.get("solver")
+    chosen, choice = settle(found_planes=found_planes, probes=False)
+    content, origin = origins(chosen).match(planes, keeps=keep_planes)
+    if found_planes is not None and content is not None:
+        chosen, choice = settle(found_planes=found_planes)
+    elif found_planes is not None and not chosen.is_interrupted:
+        # What another problem left behind decides nothing.
+        chosen, choice = settle()
+        content, origin = origins(chosen).match(planes, keeps=keep_planes)
+    return chosen, choice, content, origin
+
+
+def _run_precisely(
+    chosen: Solver, task: Task, tolerance: float, planes: Any, *, resumes: bool, **parameters: Any
+) -> Solution:
+    """Run the solver, and anew in double precision where float32 proves too coarse."""
+    try:
+        return run(chosen, task, planes=planes, resumes=resumes, **parameters)
+    except PrecisionLost:
+        task.problem.double()
+        task.problem.prepare(task.C, tolerance)
+        return run(chosen, task, **parameters)
 
 
 def _check_planes(planes: Any, solver: str) -> None:
