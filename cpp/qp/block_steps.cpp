@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "qp/unspent.hpp"
+
 namespace maxmargin {
 
 namespace {
@@ -33,10 +35,8 @@ Pair most_violating(std::size_t n, const double* values, const double* alpha, do
     return pair;
 }
 
-// Rounding of the sum must not make a spent budget look like one with mass left.
 double left_of(double budget, std::size_t n, const double* alpha) {
-    const double left = budget - std::accumulate(alpha, alpha + n, 0.0);
-    return left <= 1e-15 * static_cast<double>(n) * budget ? 0.0 : left;
+    return unspent(budget - std::accumulate(alpha, alpha + n, 0.0), n, budget);
 }
 }  // namespace
 

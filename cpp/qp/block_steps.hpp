@@ -12,8 +12,8 @@ namespace maxmargin {
 // max F − min F over what carries mass, the zero plane (F = 0, with what is left of the budget) included: 0 at the optimum.
 double pair_violation(std::size_t n, const double* values, const double* alpha, double budget);
 
-// Balamurugan et al. 2011, equation 4.6 (with the factor C that it lacks): the maximum violating pair exchanges mass until
-// pair_violation ≤ tolerance. Returns the steps made.
+// Balamurugan et al. 2011, equation 4.6: the maximum violating pair exchanges mass until pair_violation ≤ tolerance. α is C times the
+// paper's here, so that the C which 4.6 lacks in its denominator cancels. Returns the steps made.
 std::int64_t ascend_pairs(const double* gram, std::size_t n, double* values, double* alpha, double budget, double tolerance,
                           std::int64_t max_steps);
 

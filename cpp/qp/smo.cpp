@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "qp/unspent.hpp"
 #include "threads/parallel.hpp"
 
 namespace maxmargin {
@@ -267,8 +268,7 @@ SmoResult smo(const double* gram, std::size_t stride, std::size_t n, double* val
         alpha_sum += alpha[k];
     }
     Problem problem{gram, stride, n, diagonal.get(), values, alpha, budget - alpha_sum, ridge};
-    // Rounding of the sum must not make a drained zero plane look like a carrier.
-    if (budget < kInfinity && problem.zero_mass <= 1e-15 * static_cast<double>(n) * budget) problem.zero_mass = 0.0;
+    if (budget < kInfinity) problem.zero_mass = unspent(problem.zero_mass, n, budget);
 
     // Few enough that a solve which needs Newton steps soon gets them, enough that one which does not never pays.
     const std::int64_t pairs_per_round = 8 + static_cast<std::int64_t>(n / 8);

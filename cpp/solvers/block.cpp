@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "qp/unspent.hpp"
 #include "scores/fetch.hpp"
 
 namespace maxmargin {
@@ -27,11 +28,7 @@ bool Block::is_same(Code one, Code other) const {
 
 double Block::total() const { return std::accumulate(alpha.begin(), alpha.end(), 0.0); }
 
-double Block::left() const {
-    // Rounding of the sum must not make a spent budget look like one with mass left.
-    const double left = budget - total();
-    return left <= 1e-15 * static_cast<double>(size()) * budget ? 0.0 : left;
-}
+double Block::left() const { return unspent(budget - total(), size(), budget); }
 
 int64_t Block::n_carriers() const {
     return std::count_if(alpha.begin(), alpha.end(), [](double a) { return a > 0.0; });
