@@ -51,6 +51,10 @@ void PlaneSpace::inner(int32_t example, Code code, double loss, std::span<const 
 double PlaneSpace::rounding(int32_t example, Code code, double loss, double product, double norm, PlaneScratch& scratch) const {
     double square = 0.0;
     inner(example, code, loss, std::span(&code, 1), std::span(&loss, 1), scratch, &square);
+    return rounding(loss, product, norm, square);
+}
+
+double PlaneSpace::rounding(double loss, double product, double norm, double square) {
     // The terms of w·ψ can be far larger than their sum; an oracle adds them up in its own order.
     return 1e-9 * (std::abs(loss) + std::abs(product)) + 1e-12 * norm * std::sqrt(square);
 }

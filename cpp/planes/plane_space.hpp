@@ -22,7 +22,6 @@ struct Span {
     int64_t begin, end;
     // Whether two outputs that differ from the truth in these places share a part: neighbours do.
     bool touches(const Span& other) const { return begin <= other.end && other.begin <= end; }
-    bool contains(int64_t place) const { return begin <= place && place < end; }
 };
 
 // The point in feature space, in double, as a float copy, or both. Where the copy is given it is used: to find planes and
@@ -146,6 +145,8 @@ class PlaneSpace {
 
     // By how much rounding can falsify the value of a plane, given w·ψ and ‖w‖: what is less proves nothing.
     double rounding(int32_t example, Code code, double loss, double product, double norm, PlaneScratch& scratch) const;
+    // The same of a sum of planes, given its ‖ψ‖².
+    static double rounding(double loss, double product, double norm, double square);
 
     Rescaling rescaling() const { return rescaling_; }
     double factor(double loss) const { return rescaling_ == Rescaling::slack ? loss : 1.0; }

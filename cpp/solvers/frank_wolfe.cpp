@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "qp/unspent.hpp"
+
 namespace maxmargin {
 
 FrankWolfe::FrankWolfe(std::shared_ptr<const PlaneSpace> space, std::vector<double> budgets, std::vector<int64_t> nonnegative, Settings settings)
@@ -193,8 +195,7 @@ FrankWolfe::Pair FrankWolfe::best_pair(const Block& block, double budget, const 
     Pair pair;
     double left = budget - block.mass;
     for (const Kept& kept : block.kept) left -= kept.alpha;
-    // Rounding of the sum must not make a spent budget look like one with mass left.
-    pair.limit = left > 1e-15 * static_cast<double>(block.kept.size() + 1) * budget ? left : 0.0;
+    pair.limit = unspent(left, block.kept.size() + 1, budget);
     const auto offer = [&](int which, double value, double mass) {
         if (mass <= 0.0 || (pair.limit > 0.0 && value >= pair.worst_value)) return;
         pair.worst = which;
@@ -325,7 +326,7 @@ std::vector<double> FrankWolfe::worth(std::span<const int64_t> ids, const double
         point.write(written);
         space_->dots(written, {w}, *scratch_, &product);
         space_->inner(written, 0, *scratch_, &square);
-        const double rounding = 1e-9 * (std::abs(loss) + std::abs(product)) + 1e-12 * norm * std::sqrt(square);
+        const double rounding = PlaneSpace::rounding(loss, product, norm, square);
         out.push_back(budgets_[example] > 0.0 ? std::max(0.0, loss - product - rounding) / budgets_[example] : 0.0);
     }
     return out;

@@ -96,7 +96,7 @@ class RowBlocks {
     template <class Scalar>
     double value_labels(int64_t example, const Scalar* scores, Memory& memory) const;
     double paid_by(int64_t example, const Memory& memory, double& total) const;
-    void solve_uniform(int64_t example, double best) const;
+    void solve_uniform(int64_t example, double total) const;
     void solve_best(int64_t example) const;
     double take(int64_t example);
     template <class Scalar>
