@@ -47,6 +47,8 @@ refused("train-chain-nan", "NaN in a sequence", V, "X[0] holds nan in row 3",
         lambda: train(Chain(3), [put(np.nan)], [Y3]))
 refused("train-1e200", "a value of 1e200", V, "scale the features", lambda: train(Binary(), put(1e200), SIGNS))
 refused("train-empty", "no rows", V, "X has no rows", lambda: train(Multiclass(3), X[:0], []))
+refused("train-loss-product", "costs and token weights of 1e80", V, "the product of costs and weights holds 1e+160",
+        lambda: train(Chain(3, cost=[1e80] * 3, token_weight=[np.full(len(y), 1e80) for y in YS]), XS, YS))
 refused("train-chain-empty", "no sequences", V, "X is empty", lambda: train(Chain(3), [], []))
 refused("train-1d", "X with one dimension", V, "X has shape (20,); expected a matrix",
         lambda: train(Multiclass(3), X[:, 0], Y3))

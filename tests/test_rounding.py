@@ -297,3 +297,15 @@ def test_a_called_off_run_gets_no_hint():
     X, y = time_stamps(100, is_sparse=False)
     with pytest.warns(ConvergenceWarning, match=r"tol is 0.001, w = 0 is the best point that was evaluated\.$"):
         mm.train(mm.models.Multiclass(3), X, y, callback=lambda record: True)
+
+
+@pytest.mark.parametrize("solver", ["block-dual", "one-slack"])
+def test_what_rounding_may_do_is_known_without_another_search(solver):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(3, size=60)
+    model = mm.models.Multiclass(3, kernel=mm.Kernel("rbf", gamma=0.5))
+    calls = []
+    solution = mm.train(
+        model, X, y, 1.0, solver=solver, rescaling="slack", callback=lambda record: calls.append(record["oracle_calls"])
+    )
+    assert solution.certificate.oracle_calls == solution.history[-1]["oracle_calls"] == calls[-1]

@@ -310,6 +310,7 @@ def tell_losses(
     is_free = cost is not None and bool(np.any((cost == 0.0) & ~np.eye(len(cost), dtype=bool)))
     problem.all_mistakes_cost = not is_free and (weight is None or bool(np.all(weight > 0.0)))
     of_row = (1.0 if cost is None else float(cost.max())) * (1.0 if weight is None else float(weight.max(initial=0.0)))
+    check_losses(np.array([of_row]), "the product of costs and weights")
     problem.largest_loss = of_row * (1 if offsets is None else int(np.diff(offsets).max(initial=0)))
 
 

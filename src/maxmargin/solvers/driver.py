@@ -152,9 +152,11 @@ class _Run:
 
         Where rounding decides which point is the best, the last one may be better.
         """
-        best, tol, rounding = self.best, self.task.tol, self._rounding()
-        counts_at_all = rounding > _COUNTS * max(tol, _ROUNDED_GAP) * best.primal or ending == _ROUNDED
-        if best.is_refuted or not self.solver.stops_on_gap or not counts_at_all:
+        best, tol = self.best, self.task.tol
+        if best.is_refuted or not self.solver.stops_on_gap:
+            return ending
+        rounding = self._rounding()
+        if rounding <= _COUNTS * max(tol, _ROUNDED_GAP) * best.primal and ending != _ROUNDED:
             return ending
         was_within, is_longer = best.is_within(tol), self._lengthen(last)
         if not is_longer:
@@ -187,12 +189,14 @@ class _Run:
         counts_from = _COUNTS * max(task.tol, _ROUNDED_GAP) * primal if least is None else least
         if not problem.has_vectors:
             # Slack rescaling multiplies scores by the losses, which w = 0 pays.
-            at_one = self._paid_at_zero() if problem.space.rescales_slacks else task.C_total
-            if at_one == 0.0:
+            is_slack = problem.space.rescales_slacks
+            most = self._most_paid_at_zero() if is_slack else task.C_total
+            if most == 0.0:
                 return 0.0
-            return self._moved_by(
-                problem.score_rounding(self.best.weights, counts_from / self._moved_by(1.0, at_one)), at_one
-            )
+            rounding = problem.score_rounding(self.best.weights, counts_from / self._moved_by(1.0, most))
+            if self._moved_by(rounding, most) <= counts_from:
+                return 0.0
+            return self._moved_by(rounding, self._paid_at_zero() if is_slack else most)
         if self._moved_by(_LAST_DIGITS, self._most_paid_at_zero()) <= counts_from:
             return 0.0
         return self._moved_by(_LAST_DIGITS, self._paid_at_zero())
@@ -205,14 +209,19 @@ class _Run:
         return rounding * (2.0 * float(np.sqrt(self.best.primal) * np.sqrt(at_one)) + rounding * at_one)
 
     def _paid_at_zero(self) -> float:
-        """Return the primal of w = 0; no less than it where it was not met, and takes searches of a user or time that is over."""
+        """Return the primal of w = 0; the most that it may be where it was not met, and takes a user's searches or too long."""
         problem, task = self.task.problem, self.task
         if self._at_zero is None and not problem.searches_in_python:
             with contextlib.suppress(_core.OutOfTime):
+                left_open = problem.left_open
                 self._at_zero = problem.primal(problem.zero_weights(), task.C, squared=task.loss == "squared_hinge")
+                problem.left_open = left_open
+            if self.history:
+                self.history[-1].update(counts(problem))
         return self._most_paid_at_zero() if self._at_zero is None else self._at_zero
 
     def _most_paid_at_zero(self) -> float:
+        """Return no less than the primal of w = 0, as far as the losses are known."""
         largest = self.task.problem.largest_loss
         return self.task.C_total * largest * (largest if self.task.loss == "squared_hinge" else 1.0)
 
