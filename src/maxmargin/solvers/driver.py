@@ -362,11 +362,10 @@ class _Run:
             )
         if not certificate.converged:
             self._warn(certificate)
-        elif "eta0" in self.solver.options and (certificate.primal or 0.0) > self._most_paid_at_zero():
+        elif self.solver.helps_above_zero and (certificate.primal or 0.0) > self._most_paid_at_zero():
             warn_caller(
                 f"the objective is {certificate.primal:.3g} where w = 0 has {self._most_paid_at_zero():.3g} at most: the steps "
-                f"of '{self.solver.name}' were too long. Scale the features (StandardScaler, MaxAbsScaler), lower eta0, or take "
-                "a solver with bounds.",
+                f"of '{self.solver.name}' were too long. {self.solver.helps_above_zero}",
                 _convergence_warning(must_be_quick=False),
             )
         return certificate

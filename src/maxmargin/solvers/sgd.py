@@ -38,6 +38,7 @@ class SGD(OnlineSolver):
     needs = frozenset({"max_oracle", "vectors"})
     averages = False
     shrinks = True
+    helps_above_zero = "Scale the features (StandardScaler, MaxAbsScaler), lower eta0, or take a solver with bounds."
     options: ClassVar = {
         "eta0": Option(
             None,
