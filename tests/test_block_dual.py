@@ -9,7 +9,7 @@ from tagging_problem import tagging_problem
 import maxmargin as mm
 from maxmargin.problems.linear import LinearProblem
 from maxmargin.problems.weights import DenseWeights
-from maxmargin.solvers import _plane_blocks, block_dual
+from maxmargin.solvers import _forecast, _plane_blocks, block_dual
 from maxmargin.solvers._joint_ascent import JointAscent
 
 pytestmark = pytest.mark.core
@@ -93,8 +93,8 @@ def test_visits_are_over_relaxed_where_the_gap_is_small(monkeypatch):
     monkeypatch.setattr(_plane_blocks.PlaneBlocks, "bounds", watched)
     monkeypatch.setattr(_plane_blocks, "_MANY_SWEEPS", 1000)
     rules, by_record = rules_of(monkeypatch, C=1.0, tol=1e-3)
-    after_far = {rules[n] for gap, n in zip(gaps[:-1], by_record, strict=False) if gap > _plane_blocks._CLOSE}
-    after_near = {rules[n] for gap, n in zip(gaps[:-1], by_record, strict=False) if gap <= _plane_blocks._CLOSE}
+    after_far = {rules[n] for gap, n in zip(gaps[:-1], by_record, strict=False) if gap > _forecast.CLOSE}
+    after_near = {rules[n] for gap, n in zip(gaps[:-1], by_record, strict=False) if gap <= _forecast.CLOSE}
     assert after_far == {1.0}
     assert after_near == {_plane_blocks._NEAR[1]}
 

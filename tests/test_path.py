@@ -15,7 +15,7 @@ import maxmargin as mm
 from maxmargin import _core
 from maxmargin._train import solutions_at
 from maxmargin.problems.weights import DenseWeights
-from maxmargin.solvers import SOLVERS, _plane_blocks
+from maxmargin.solvers import SOLVERS, _forecast, _plane_blocks
 from maxmargin.solvers._plane_blocks import PlaneBlocks
 from maxmargin.solvers.base import Solver, Task
 
@@ -356,7 +356,7 @@ def test_a_deadline_ends_passes_without_bounds(monkeypatch):
 
 
 def test_passes_without_bounds_need_no_sweeps(monkeypatch):
-    monkeypatch.setattr(_plane_blocks, "_AFTER_CHANGE", (np.inf, np.inf))
+    monkeypatch.setattr(_forecast, "_AFTER_CHANGE", (np.inf, np.inf))
     solution, gave_bounds = second_point(monkeypatch, tol=0.5, solver_options={"sweeps": 0})
     assert solution.certificate.relative_gap <= 0.5
     assert gave_bounds == [False, True]
@@ -369,7 +369,7 @@ def test_bounds_follow_the_sweeps_at_a_change_of_C_that_came_close(monkeypatch):
 
 
 def test_training_goes_on_where_sweeps_at_a_change_of_C_promised_too_much(monkeypatch):
-    monkeypatch.setattr(_plane_blocks, "_AFTER_CHANGE", (1e-9, 1e-9))
+    monkeypatch.setattr(_forecast, "_AFTER_CHANGE", (1e-9, 1e-9))
     solution, gave_bounds = second_point(monkeypatch)
     assert solution.certificate.relative_gap <= 1e-3
     assert gave_bounds[0]
@@ -417,7 +417,7 @@ def test_bounds_of_one_point_tell_when_those_of_the_next_may_be_close(monkeypatc
         assert next(points).certificate.relative_gap <= 1e-3
         n_blind.append(gave_bounds.index(True))
         # The first point has first passes, the second goes by the most there may be, the third by what the second learnt.
-        monkeypatch.setattr(_plane_blocks.Hindsight, "learn", lambda self, gap: setattr(self, "ratio", learnt))
+        monkeypatch.setattr(_forecast.Hindsight, "learn", lambda self, gap: setattr(self, "ratio", learnt))
     assert n_blind[:2] == [2, 2]
     assert n_blind[2] <= 3 if learnt == 1.0 else n_blind[2] >= 5
 

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from maxmargin.problems.base import IntArray
+from maxmargin.solvers._forecast import Hindsight
 from maxmargin.solvers._joint_ascent import JointAscent
-from maxmargin.solvers._plane_blocks import Hindsight, PlaneBlocks
+from maxmargin.solvers._plane_blocks import PlaneBlocks
 from maxmargin.solvers.base import Iterate, Task
 
 # A pass has so many parts, and more where a search takes longer than so many rows could be read in; or fewer, for each has so
@@ -41,7 +42,7 @@ class DearBlocks(PlaneBlocks):
     def __init__(self, task: Task, option: dict[str, Any]) -> None:
         super().__init__(task, option)
         self._after_parts = Hindsight(*_AFTER_PARTS, _USUALLY)
-        self._hindsights.append(self._after_parts)
+        self._forecast.hindsights.append(self._after_parts)
         self._pass_seconds = 0.0  # of searches, in the longest pass so far
         self._met = np.inf  # the gap, as the last pass in parts met it
 
@@ -88,7 +89,7 @@ class DearBlocks(PlaneBlocks):
         self._slacks, self._swept_gap, self._met = slacks, met, met
         self._last_dual = self.dual(afresh=False)
         self._after_parts.met = met
-        self._expect_gap(self._swept_share)
+        self._forecast.expect(self._swept_share)
         self._gaps.append(met)
         self._join_forces(work, self._n_added - n_before)
         return Iterate(self.weights, dual=self._last_dual, details={"gap_estimate": met, **self._details()})

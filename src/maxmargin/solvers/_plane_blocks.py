@@ -14,14 +14,15 @@ from maxmargin import _core
 from maxmargin.problems.base import FloatArray, IntArray
 from maxmargin.problems.weights import DenseWeights, aligned_zeros
 from maxmargin.solvers._blocks import Blocks
+from maxmargin.solvers._forecast import MEAN_LEAVES, Forecast
 from maxmargin.solvers._joint_ascent import JointAscent
 from maxmargin.solvers.base import Iterate, Task
 
 # Blocks are left alone below a share of the mean gap of a block, and solved to a tenth of it; under the hinge visits are
-# over-relaxed by a factor: at first, once the relative gap was below _CLOSE, because most planes are known then and closer solves
-# take fewer passes, and where so many sweeps followed one pass of the run, because the blocks hinder each other.
+# over-relaxed by a factor: at first, once the relative gap was small, because most planes are known then and closer solves take
+# fewer passes, and where so many sweeps followed one pass of the run, because the blocks hinder each other.
 _FAR, _NEAR, _SLOW = (0.15, 1.0), (0.07, 1.4), (0.03, 1.5)
-_CLOSE, _MANY_SWEEPS = 0.1, 20
+_MANY_SWEEPS = 20
 # The share where a gap of so much is good enough: few iterations follow that would profit from closer solves.
 _COARSE_SHARE, _COARSE = 0.25, 0.05
 # Passes without bounds ask the oracle for so many examples at a time, and later ones profit from what these changed.
@@ -36,13 +37,8 @@ _SEARCHES_AGAIN = 3.0
 _WORTH_SEARCHING = 0.5
 # Sweeps are slow when one brings more than this share of what the one before it did.
 _SLOW_SWEEPS = 0.4
-# What the mean over an iteration's sweeps leaves of the gap at its end.
-_MEAN_LEAVES = 0.7
 # The gap is, as a rule, at most so many times the sum of the blocks' own gaps at the last sweep, once most planes are known.
 _SWEPT_LEAVES = 2.0
-# It is that many times what the last sweep met after passes without bounds, and after the sweeps at a change of C, from the least
-# to the most.
-_AFTER_PASSES, _AFTER_CHANGE = (1.0, 2.5), (0.3, 1.2)
 _MOST_SWEEPS = 100
 # After a change of C the blocks are first solved so much more coarsely than at the end of the last: the gap is that much larger.
 # So many sweeps, which search their stretches, do most of what an oracle pass would do then, in less time.
@@ -53,10 +49,6 @@ _MOST_BLIND, _SLOW_FALL = 15, 0.8
 # Where passes without bounds leave a little more than tol, so many more sweeps, to a closer tolerance, take less time than one
 # more pass, and leave this share of the gap. Means are taken in passes that may come as close as that.
 _MORE_SWEEPS, _MORE_LEAVES = 2, 0.8
-# What the second iteration of a run leaves of the relative gap.
-_USUAL_FALL = 0.3
-# What the first gap of a resumed run is at least of that of the run before it, at a C about twice as large.
-_USUAL_GROWTH = 1.5
 # The pace at which the least gap falls is taken over so many iterations, because gaps rise and fall, by half, from one to the
 # next; or over fewer, but no less than so many, that took as long as to move all planes together.
 _WATCHED, _LEAST_WATCHED = 8, 4
@@ -82,21 +74,6 @@ class Mean:
             np.copyto(self.values, w)
         else:
             _core.mix(self.values, w, 2.0 / (self._n + 1))
-
-
-class Hindsight:
-    """The ratio of the gap to what sweeps met of it: what the last bounds told, within limits; at first the most if not given."""
-
-    def __init__(self, least: float, most: float, first: float | None = None) -> None:
-        self._limits = least, most
-        self.ratio = most if first is None else first
-        self.met = 0.0  # before the bounds to come; 0 where they tell nothing
-
-    def learn(self, gap: float) -> None:
-        """Learn from bounds."""
-        if self.met > 0.0:
-            self.ratio = float(np.clip(gap / self.met, *self._limits))
-        self.met = 0.0
 
 
 class PlaneBlocks(Blocks):
@@ -127,14 +104,11 @@ class PlaneBlocks(Blocks):
         self._fell_short = False  # when it was moved so last
         self._gaps: deque[float] = deque(maxlen=_WATCHED)
         self._watched_work = 0.0  # since the first of them, or longer
-        self._relative_gaps = np.inf, np.inf  # of the last two iterations
-        self._first_gap = np.inf  # relative; of this run or an earlier one of the blocks, inf before that
+        self._forecast = Forecast()
         self._last_dual, self._swept_gap = 0.0, np.inf  # about the dual: a fresh sum, and what was gained since
-        self._after_passes, self._after_change = Hindsight(*_AFTER_PASSES), Hindsight(*_AFTER_CHANGE)
-        self._hindsights = [self._after_passes, self._after_change]
         self._gain = self._work = self._visit_work = self._last_sweep_work = 0.0
         self._n_sweeps = self._n_added = 0
-        self._is_close = self._needs_many_sweeps = False
+        self._needs_many_sweeps = False
 
     def planes(self) -> _core.PlaneBatch:
         """Return the planes of all blocks."""
@@ -155,8 +129,8 @@ class PlaneBlocks(Blocks):
         self.weights.touch()
         self._sigma = 0.0
         self._go_on_by_sweeps()
-        self._is_close = self._needs_many_sweeps = False
-        self._relative_gaps = np.inf, np.inf
+        self._needs_many_sweeps = False
+        self._forecast.begin_anew()
         self._gain, self._work = 0.0, 1.0
         for _ in range(_SWEEPS_AT_CHANGE):
             swept = self.sweep(self._rule(searches=True, drops=self._by_components), precise=False)
@@ -171,11 +145,11 @@ class PlaneBlocks(Blocks):
 
     def came_close(self) -> bool:
         """Return whether the sweeps at a change of C seem to have come close enough, and sum w anew for bounds if so."""
-        expected = self._after_change.ratio * self._swept_share
+        expected = self._forecast.after_change.ratio * self._swept_share
         if expected > self.task.tol:
             return False
-        self._expect_gap(expected)
-        self._after_change.met = self._swept_gap
+        self._forecast.expect(expected)
+        self._forecast.after_change.met = self._swept_gap
         self._show(None)
         return True
 
@@ -183,22 +157,22 @@ class PlaneBlocks(Blocks):
         """Make so many such passes, then others for as long as the bounds that they could give instead would be far apart."""
         for _ in range(n_first):
             self._pass_without_bounds(None)
-        tol = self.task.tol
+        tol, forecast = self.task.tol, self._forecast
         # Few planes are known in a first run: more sweeps over them leave the gap as it is.
         reachable = tol / _MORE_LEAVES if self._sweeps is None and n_first == 0 else tol
         mean, are_slow, expected = None, False, np.inf
         for _ in range(_MOST_BLIND):
-            before = self._relative_gaps[1]
-            mean = Mean() if before < np.inf and self._comes_near(reachable) else None
+            before = forecast.last
+            mean = Mean() if before < np.inf and forecast.comes_near(reachable) else None
             are_slow = self._pass_without_bounds(mean)
-            now = self._after_passes.ratio * self._swept_share
-            self._expect_gap(now)
-            left = _MEAN_LEAVES if mean is not None and are_slow else 1.0
-            self._after_passes.met, expected = left * self._swept_gap, left * now
+            now = forecast.after_passes.ratio * self._swept_share
+            forecast.expect(now)
+            left = MEAN_LEAVES if mean is not None and are_slow else 1.0
+            forecast.after_passes.met, expected = left * self._swept_gap, left * now
             if expected <= reachable or now > _SLOW_FALL * before or self.task.is_over:
                 break
         if tol < expected <= reachable and not self.task.is_over:
-            self._after_passes.met *= _MORE_LEAVES
+            forecast.after_passes.met *= _MORE_LEAVES
             self._sweep_more(mean)
         self._show(mean if are_slow else None)
 
@@ -230,25 +204,17 @@ class PlaneBlocks(Blocks):
 
     def is_within(self, share: float) -> bool:
         """Return whether the last evaluation left no more than this share of the primal open."""
-        return self._relative_gaps[1] <= share
+        return self._forecast.last <= share
 
     @property
     def is_near_end(self) -> bool:
         """Whether the next gap is likely to be within tol."""
-        return self._comes_near(self.task.tol)
-
-    def _comes_near(self, wanted: float) -> bool:
-        """Return whether the gap is within this if it falls as much as the last time, or by ``_USUAL_FALL`` at the first."""
-        before, now = self._relative_gaps
-        if now == np.inf:
-            return _USUAL_GROWTH * self._first_gap <= wanted
-        fall = now / before if 0.0 < before < np.inf else _USUAL_FALL
-        return bool(_MEAN_LEAVES * fall * now <= wanted)
+        return self._forecast.comes_near(self.task.tol)
 
     @property
     def seems_solved(self) -> bool:
         """Whether the last sweep found the blocks solved; that of a first run's first planes says nothing of the others."""
-        return self._first_gap < np.inf and _SWEPT_LEAVES * self._swept_gap <= self.task.tol * self._last_dual
+        return self._forecast.has_begun and _SWEPT_LEAVES * self._swept_gap <= self.task.tol * self._last_dual
 
     def evaluate(self, *, precise: bool) -> Iterate:
         """Return the point of :meth:`bounds` with them."""
@@ -262,13 +228,8 @@ class PlaneBlocks(Blocks):
         primal, dual = self.primal(self._slacks, w), self.dual(afresh=False)
         self._set_tolerance(max(primal - dual, 0.0))
         self._notice_failure(primal - dual)
-        before = self._relative_gaps[1]
-        now = self._note_gap(primal, dual)
-        for hindsight in self._hindsights:
-            hindsight.learn(primal - dual)
+        self._forecast.learn(primal - dual, self._note_gap(primal, dual))
         self._last_dual = dual
-        if before == np.inf or self._first_gap == np.inf:
-            self._first_gap = now
         return primal, dual
 
     def _notice_failure(self, gap: float) -> None:
@@ -290,12 +251,7 @@ class PlaneBlocks(Blocks):
     def _note_gap(self, primal: float, dual: float) -> float:
         """Remember what an iteration left open, and return it as a share of the primal."""
         self._gaps.append(min(primal - dual, self._gaps[-1] if self._gaps else np.inf))
-        self._expect_gap((primal - dual) / primal if primal > 0.0 else 0.0)
-        return self._relative_gaps[1]
-
-    def _expect_gap(self, relative: float) -> None:
-        self._relative_gaps = self._relative_gaps[1], relative
-        self._is_close |= relative <= _CLOSE
+        return (primal - dual) / primal if primal > 0.0 else 0.0
 
     @property
     def unsatisfied_share(self) -> float:
@@ -308,7 +264,7 @@ class PlaneBlocks(Blocks):
         guess, dual = self.primal(self._slacks, self._shown), self.dual(afresh=False)
         self._set_tolerance(max(guess - dual, 0.0))
         self.seems_done = guess - dual <= self.task.tol * guess
-        self._note_gap(guess, dual)
+        self._forecast.expect(self._note_gap(guess, dual))
         return Iterate(self._shown, None, precise, dual, details=self._details())
 
     def _unsatisfied(self) -> IntArray:
@@ -407,7 +363,7 @@ class PlaneBlocks(Blocks):
         if len(gaps) < _WATCHED and self._watched_work < expected:
             return False
         pace = np.log(gaps[0] / gaps[-1]) / (len(gaps) - 1)
-        to_go = np.log(self._relative_gaps[1] / self.task.tol) if self.task.tol > 0.0 else np.inf
+        to_go = np.log(self._forecast.last / self.task.tol) if self.task.tol > 0.0 else np.inf
         return bool(self._work * to_go > pace * expected)
 
     def _joint_work(self, sweep_work: float) -> float:
@@ -449,7 +405,7 @@ class PlaneBlocks(Blocks):
 
     @property
     def _manner(self) -> tuple[float, float]:
-        return _SLOW if self._needs_many_sweeps else _NEAR if self._is_close else _FAR
+        return _SLOW if self._needs_many_sweeps else _NEAR if self._forecast.is_close else _FAR
 
     def _count(self, swept: _core.Sweep) -> None:
         self._gain += swept.gain
