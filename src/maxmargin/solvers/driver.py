@@ -17,6 +17,7 @@ from maxmargin._warnings import warn_caller
 from maxmargin.problems.base import Problem
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._best import ROUNDED_OFF, Best, counts
+from maxmargin.solvers._rounding import ROUNDED_GAP, Rounding
 from maxmargin.solvers.base import RULE_MET, Iterate, Record, Solver, Task
 
 
@@ -35,15 +36,10 @@ _AS_CLOSE_AS_POSSIBLE = "the gap is as small as rounding lets it become"
 INTERRUPTED = "training was interrupted"
 _CALLED_OFF = "the callback asked for an end"
 
-# A gap below this share of the primal that no longer falls is one of rounding.
-_ROUNDED_GAP = 1e-12
 # One below what rounding puts into the primal has so many evaluations to fall.
 _FEW = 3
-# So much of what w = 0 pays, whose sums have no larger scores than losses; scores that cancel are longer sums.
-_LAST_DIGITS = 4.0 * np.finfo(np.float64).eps
-# What it puts there is counted from this share of what is asked for. Below this relative gap, points that are made longer to meet
-# margins beyond rounding are the best there are.
-_COUNTS, _LEAST_GAP = 0.01, 1e-11
+# Below this relative gap, points that are made longer to meet margins beyond rounding are the best there are.
+_LEAST_GAP = 1e-11
 _ROUNDED = (
     "rounding of scores and losses leaves the primal uncertain: "
     "scale the features (StandardScaler, MaxAbsScaler) or lower C"
@@ -91,7 +87,7 @@ class _Run:
         self.history: list[Record] = []
         self._stall = _Stall(self.solver.patience)
         self._rule_met: str | None = None  # the solver's own, in words
-        self._at_zero: float | None = None  # the primal of w = 0, once it is known
+        self._rounding = Rounding(self.solver, self.task, self.best)
         self._start = time.perf_counter()
         self.task.problem.has_bounds = self.solver.has_dual
         if self.solver.has_dual and self.solver.stops_on_gap:
@@ -155,8 +151,8 @@ class _Run:
         best, tol = self.best, self.task.tol
         if best.is_refuted or not self.solver.stops_on_gap:
             return ending
-        rounding = self._rounding()
-        if rounding <= _COUNTS * max(tol, _ROUNDED_GAP) * best.primal and ending != _ROUNDED:
+        rounding = self._rounding_of_primal()
+        if rounding <= self._rounding.counts_from and ending != _ROUNDED:
             return ending
         was_within, is_longer = best.is_within(tol), self._lengthen(last)
         if not is_longer:
@@ -177,53 +173,13 @@ class _Run:
             self.history[-1].update(counts(problem))
         return is_longer
 
-    def _rounding(self, least: float | None = None) -> float:
-        """Return what rounding may put into the primal: last digits of what w = 0 pays, where margins are met but for it.
-
-        Scores of kernels are sums of terms that may be far larger than they are themselves. It is 0 where it is surely below
-        ``least``, by default what counts beside tol.
-        """
-        problem, task, primal = self.task.problem, self.task, self.best.primal
-        if not (self.solver.has_dual and 0.0 < primal < np.inf and 0.0 < task.C_total < np.inf):
-            return 0.0
-        counts_from = _COUNTS * max(task.tol, _ROUNDED_GAP) * primal if least is None else least
-        if not problem.has_vectors:
-            # Slack rescaling multiplies scores by the losses, which w = 0 pays.
-            is_slack = problem.space.rescales_slacks
-            most = self._most_paid_at_zero() if is_slack else task.C_total
-            if most == 0.0:
-                return 0.0
-            rounding = problem.score_rounding(self.best.weights, counts_from / self._moved_by(1.0, most))
-            if self._moved_by(rounding, most) <= counts_from:
-                return 0.0
-            return self._moved_by(rounding, self._paid_at_zero() if is_slack else most)
-        if self._moved_by(_LAST_DIGITS, self._most_paid_at_zero()) <= counts_from:
-            return 0.0
-        return self._moved_by(_LAST_DIGITS, self._paid_at_zero())
-
-    def _moved_by(self, rounding: float, at_one: float) -> float:
-        """Return by how much the primal may move where slacks of 1, which cost ``at_one``, move by ``rounding``."""
-        if self.task.loss != "squared_hinge":
-            return rounding * at_one
-        # Of Σ (ξ + δ)² − Σ ξ², by Cauchy and Schwarz.
-        return rounding * (2.0 * float(np.sqrt(self.best.primal) * np.sqrt(at_one)) + rounding * at_one)
-
-    def _paid_at_zero(self) -> float:
-        """Return the primal of w = 0; the most that it may be where it was not met, and takes a user's searches or too long."""
-        problem, task = self.task.problem, self.task
-        if self._at_zero is None and not problem.searches_in_python:
-            with contextlib.suppress(_core.OutOfTime):
-                left_open = problem.left_open
-                self._at_zero = problem.primal(problem.zero_weights(), task.C, squared=task.loss == "squared_hinge")
-                problem.left_open = left_open
-            if self.history:
-                self.history[-1].update(counts(problem))
-        return self._most_paid_at_zero() if self._at_zero is None else self._at_zero
-
-    def _most_paid_at_zero(self) -> float:
-        """Return no less than the primal of w = 0, as far as the losses are known."""
-        largest = self.task.problem.largest_loss
-        return self.task.C_total * largest * (largest if self.task.loss == "squared_hinge" else 1.0)
+    def _rounding_of_primal(self, least: float | None = None) -> float:
+        """Return what :meth:`Rounding.of_primal` does; the searches at w = 0 that it may make are part of training."""
+        known = self._rounding.at_zero
+        rounding = self._rounding.of_primal(least)
+        if self.history and self._rounding.at_zero != known:
+            self.history[-1].update(counts(self.task.problem))
+        return rounding
 
     def _is_refuted(self) -> bool:
         """Return whether the best point is one at which the searches are proved to have failed."""
@@ -249,7 +205,7 @@ class _Run:
                 iterate.primal, iterate.weights, task.C, squared=task.loss == "squared_hinge"
             )
         if not self.history and iterate.weights is not None and iterate.weights.norm2() == 0.0:
-            self._at_zero = iterate.primal
+            self._rounding.at_zero = iterate.primal
         self.best.update(iterate, problem)
         if self._is_refuted():
             # Where searches fail most, primals look best: another point is to be found.
@@ -278,7 +234,7 @@ class _Run:
             self.solver.demand_precision()
         if self._stall.is_long and problem.search_fully():
             self._stall = _Stall(self.solver.patience)
-        if self._stall.is_long and best.is_within(_ROUNDED_GAP):
+        if self._stall.is_long and best.is_within(ROUNDED_GAP):
             return _AS_CLOSE_AS_POSSIBLE
         if self._stall.n_in_vain >= _FEW and self._is_rounded():
             return _ROUNDED
@@ -292,7 +248,9 @@ class _Run:
         """Return whether what is left of the gap may well be rounding, and more of it than where a gap is called closed."""
         best = self.best
         return (
-            self.solver.stops_on_gap and not best.is_within(_ROUNDED_GAP) and 0.0 < best.gap <= self._rounding(best.gap)
+            self.solver.stops_on_gap
+            and not best.is_within(ROUNDED_GAP)
+            and 0.0 < best.gap <= self._rounding_of_primal(best.gap)
         )
 
     def break_off(self) -> None:
@@ -362,10 +320,10 @@ class _Run:
             )
         if not certificate.converged:
             self._warn(certificate)
-        elif self.solver.helps_above_zero and (certificate.primal or 0.0) > self._most_paid_at_zero():
+        elif self.solver.helps_above_zero and (certificate.primal or 0.0) > (most := self._rounding.most_paid_at_zero):
             warn_caller(
-                f"the objective is {certificate.primal:.3g} where w = 0 has {self._most_paid_at_zero():.3g} at most: the steps "
-                f"of '{self.solver.name}' were too long. {self.solver.helps_above_zero}",
+                f"the objective is {certificate.primal:.3g} where w = 0 has {most:.3g} at most: the steps of "
+                f"'{self.solver.name}' were too long. {self.solver.helps_above_zero}",
                 _convergence_warning(must_be_quick=False),
             )
         return certificate
