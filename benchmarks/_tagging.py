@@ -26,7 +26,7 @@ import scipy.sparse as sp
 import maxmargin as mm
 from maxmargin.features import token_features
 from maxmargin.solvers import make_solver
-from maxmargin.solvers.base import Task
+from maxmargin.solvers.base import Request, Task
 
 LOADERS: dict[str, Callable[[], mm.datasets.TaggingData]] = {
     "conll2000": mm.datasets.load_conll2000,
@@ -182,7 +182,7 @@ def trace(
     Only the solver is on the clock, never ``look``; it is asked where the time has grown by the factor ``spacing`` since it
     was asked last, at iteration ``always_look_at`` and at the end. The solvers evaluate no primal of their own for that.
     """
-    chosen = make_solver(solver, loss, "margin", model.abilities, _without_evaluations(solver, options))
+    chosen = make_solver(Request(solver, loss, "margin", model.abilities, _without_evaluations(solver, options)))
     task = Task(problem, C, loss, 1e-4, np.random.default_rng(0))
     points: list[Point] = [{"cpu": 0.0, "dual": 0.0, "iteration": 0} | look(problem.zero_weights())]
     last_look = cpu = 0.0

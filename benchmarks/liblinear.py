@@ -81,13 +81,13 @@ def ours(X: Any, y: Any, C: float, is_binary: bool, target: float) -> tuple[floa
     """Return the CPU seconds of training to the target, those of binding the data before, and the solution."""
     import maxmargin as mm
     from maxmargin.solvers import make_solver
-    from maxmargin.solvers.base import Task
+    from maxmargin.solvers.base import Request, Task
     from maxmargin.solvers.driver import run
 
     model = mm.models.Binary() if is_binary else mm.models.Multiclass(int(y.max()) + 1)
     with Stopwatch() as binding:
         problem = model.bind(X, y)
-    solver = make_solver("block-dual", "hinge", "margin", model.abilities, None)
+    solver = make_solver(Request("block-dual", "hinge", "margin", model.abilities))
     start = time.process_time()
     solution = run(solver, Task(problem, C, tol=1e-9), callback=lambda record: record["primal"] <= target)
     return time.process_time() - start, binding.cpu, solution

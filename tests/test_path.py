@@ -250,6 +250,14 @@ def test_a_solver_without_planes_is_refused_with_those_that_have_them(monkeypatc
     assert len(mm.path(mm.models.Binary(), np.eye(2), [-1, 1], [1.0], solver="forgetful")) == 1
 
 
+def test_the_perceptron_is_refused_for_its_planes_before_C():
+    """No C of a grid could please it: that there is no path is what helps."""
+    with pytest.raises(ValueError, match=r"'perceptron' keeps no planes.*for a path use .*'block-dual'"):
+        mm.path(mm.models.Binary(), np.eye(2), [-1, 1], [1.0, 2.0], solver="perceptron")
+    with pytest.raises(ValueError, match="'perceptron' keeps no planes"):
+        mm.PathCV(mm.BinarySVM(solver="perceptron"), cv=2).fit(np.eye(4), [0, 1, 0, 1])
+
+
 # -------------------------------------------------------------------------------------- other budgets in the core
 
 

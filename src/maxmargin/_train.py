@@ -15,7 +15,7 @@ from maxmargin._result import Solution
 from maxmargin._warm_start import Origins, Planes
 from maxmargin.problems.base import Problem
 from maxmargin.solvers import SOLVERS, make_solver, settle_solver
-from maxmargin.solvers.base import Record, Solver, Task
+from maxmargin.solvers.base import Record, Request, Solver, Task
 from maxmargin.solvers.driver import INTERRUPTED, PrecisionLost, run
 
 
@@ -191,11 +191,12 @@ def solutions_at(
         raise ValueError(f"callback must be a function of a history record or None, found {callback!r}.")
     rng = generator(random_state)
     check_bool("keep_planes", keep_planes)
-    chosen = make_solver(solver, loss, rescaling, model.abilities, solver_options)
+    request = Request(solver, loss, rescaling, model.abilities, solver_options)
+    chosen = make_solver(request)
+    if len(Cs) > 1:
+        _check_keeps_planes(chosen, request)
     for C in Cs:
         chosen.check_C(C)
-    if len(Cs) > 1:
-        _check_keeps_planes(chosen, loss, model.abilities)
     _check_planes(planes, chosen.name)
     # What is made of the data, such as low-rank features, and the choice of a solver count as time of the first C.
     begun = time.perf_counter()
@@ -205,8 +206,7 @@ def solutions_at(
         problem.prepare(max(Cs), tolerance)
         settle = functools.partial(
             settle_solver,
-            *(solver, chosen, problem, loss, rescaling, model.abilities, solver_options),
-            C=max(Cs),
+            *(request, chosen, problem, max(Cs)),
             max_time=max_time,
             seconds_left=None if max_time is None else max(0.0, begun + max_time - time.perf_counter()),
             needs_planes=keep_planes or planes is not None or len(Cs) > 1,
@@ -242,12 +242,14 @@ def solutions_at(
         problem.close()
 
 
-def _check_keeps_planes(chosen: Solver, loss: str, abilities: frozenset[str]) -> None:
+def _check_keeps_planes(chosen: Solver, request: Request) -> None:
     """Refuse a path with a solver whose runs cannot go on from each other."""
     if chosen.keeps_planes():
         return
     able = ", ".join(
-        f"'{name}'" for name, kind in SOLVERS.items() if kind.keeps_planes() and kind.suits(loss, abilities)
+        f"'{name}'"
+        for name, kind in SOLVERS.items()
+        if kind.keeps_planes() and kind.suits(request.loss, request.abilities)
     )
     raise ValueError(
         f"solver '{chosen.name}' keeps no planes for the next C to continue from: for a path use {able}, or call train for "

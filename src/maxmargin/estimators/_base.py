@@ -28,7 +28,7 @@ from maxmargin.model import Model
 from maxmargin.problems.base import FloatArray, Problem
 from maxmargin.solvers import make_solver
 from maxmargin.solvers._online import OnlineSolver, OnlineState
-from maxmargin.solvers.base import Solver, Task
+from maxmargin.solvers.base import Request, Solver, Task
 
 
 @dataclasses.dataclass
@@ -173,7 +173,7 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         check_training(C=self.C, tol=self.tol, max_iter=self.max_iter, max_time=self.max_time, verbose=self.verbose)
         check_bool("warm_start", self.warm_start)
         effective_n_jobs(self.n_jobs)
-        solver = make_solver(self.solver, self.loss, self.rescaling, abilities, self.solver_options)
+        solver = make_solver(Request(self.solver, self.loss, self.rescaling, abilities, self.solver_options))
         solver.check_C(self.C)
         return solver
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from maxmargin.problems.base import Problem
 from maxmargin.solvers.auto import choose_by_options, choose_by_planes, choose_by_problem, choose_by_searches
-from maxmargin.solvers.base import Record, Solver
+from maxmargin.solvers.base import Record, Request, Solver
 from maxmargin.solvers.bcfw import BCFW
 from maxmargin.solvers.block_dual import BlockDual
 from maxmargin.solvers.dcd import CPD, DCD, DCDLight
@@ -40,13 +39,13 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 
-def make_solver(
-    name: str, loss: str, rescaling: str, abilities: frozenset[str], options: Mapping[str, Any] | None
-) -> Solver:
-    """Return the named solver after checking that it fits the loss and that the model can do what it needs.
+def make_solver(request: Request) -> Solver:
+    """Return the solver asked for after checking that it fits the loss and that the model can do what it needs.
 
     ``"auto"`` is what :mod:`maxmargin.solvers.auto` chooses by the loss and the options alone.
     """
+    name, options = request.solver, request.options
+    loss, rescaling, abilities = request.loss, request.rescaling, request.abilities
     if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
         raise TypeError(f"solver_options must be a dict of option names and values, found {options!r}.")
     if not isinstance(name, str):
@@ -56,7 +55,7 @@ def make_solver(
     if rescaling not in ("margin", "slack"):
         raise ValueError(f"rescaling must be 'margin' or 'slack', found {rescaling!r}.")
     if name == "auto":
-        choice = choose_by_options(SOLVERS, loss, options, abilities)
+        choice = choose_by_options(SOLVERS, request)
         name, options = choice.solver, choice.options
         foreign = sorted(set(options) - set(SOLVERS[name].options))
         owners = [key for key, kind in SOLVERS.items() if foreign and foreign[0] in kind.options]
@@ -105,36 +104,33 @@ def _either(names: Iterable[str]) -> str:
 
 
 def settle_solver(
-    name: str,
+    request: Request,
     solver: Solver,
     problem: Problem,
-    loss: str,
-    rescaling: str,
-    abilities: frozenset[str],
-    options: Mapping[str, Any] | None,
-    *,
     C: float,
+    *,
     max_time: float | None = None,
     seconds_left: float | None = None,
     needs_planes: bool = False,
     found_planes: str | None = None,
     probes: bool = True,
 ) -> tuple[Solver, Record]:
-    """Return the solver for this problem and what the history says of the choice: nothing where it was the caller's.
+    """Return the solver for this problem and what the history says of the choice: nothing where it was the caller's, ``solver``.
 
     ``needs_planes`` says that another run is to go on from this one's planes; ``found_planes`` is the solver of those that this
     one goes on from. With them, ``probes`` says whether to measure searches.
     """
-    if name != "auto":
+    if request.solver != "auto":
         return solver, {}
-    choice = None if found_planes is None else choose_by_planes(found_planes, SOLVERS, loss, options, abilities)
+    choice = None if found_planes is None else choose_by_planes(found_planes, SOLVERS, request)
     if choice is not None and probes:
         choice, _ = choose_by_searches(choice, problem, seconds_left)
     if choice is None:
-        by_options = choose_by_options(SOLVERS, loss, options, abilities)
-        can_sample = not options and not needs_planes and rescaling in SOLVERS["sampled-cuts"].rescalings
+        by_options = choose_by_options(SOLVERS, request)
+        samples = SOLVERS["sampled-cuts"]
+        can_sample = not request.options and not needs_planes and request.rescaling in samples.rescalings
         choice = choose_by_problem(
-            by_options, problem, loss, C, can_sample=can_sample, max_time=max_time, seconds_left=seconds_left
+            by_options, problem, request.loss, C, can_sample=can_sample, max_time=max_time, seconds_left=seconds_left
         )
     settled = SOLVERS[choice.solver](choice.options)
     settled.is_interrupted = choice.is_interrupted

@@ -8,6 +8,7 @@ from typing import Any
 
 from maxmargin import _core
 from maxmargin.problems.base import IntArray, Problem
+from maxmargin.solvers.base import Request, Solver
 
 # In the order of preference.
 _CANDIDATES = ("block-dual", "one-slack", "n-slack")
@@ -59,11 +60,9 @@ class Choice:
         }
 
 
-def choose_by_options(
-    solvers: Mapping[str, Any], loss: str, options: Mapping[str, Any] | None, abilities: frozenset[str]
-) -> Choice:
+def choose_by_options(solvers: Mapping[str, type[Solver]], request: Request) -> Choice:
     """Return the first solver in the order of preference that minimises the loss, knows all options and fits the model."""
-    given = dict(options or {})
+    given, loss, abilities = dict(request.options or {}), request.loss, request.abilities
     # Where none suits, the first that minimises the loss is refused with a reason.
     able = [name for name in _CANDIDATES if solvers[name].suits(loss, abilities)] or [
         name for name in _CANDIDATES if loss in solvers[name].losses
@@ -141,13 +140,11 @@ def choose_by_searches(choice: Choice, problem: Problem, seconds_left: float | N
     return Choice(choice.solver, reason, options, seconds), n_terms
 
 
-def choose_by_planes(
-    solver: str, solvers: Mapping[str, Any], loss: str, options: Mapping[str, Any] | None, abilities: frozenset[str]
-) -> Choice | None:
+def choose_by_planes(solver: str, solvers: Mapping[str, type[Solver]], request: Request) -> Choice | None:
     """Return the solver that found the planes of an earlier run if it can go on with this loss and these options; else None."""
-    if solver not in solvers or not solvers[solver].suits(loss, abilities):
+    if solver not in solvers or not solvers[solver].suits(request.loss, request.abilities):
         return None
-    given = dict(options or {})
+    given = dict(request.options or {})
     if not set(given) <= set(solvers[solver].options):
         return None
     return _with_defaults(Choice(solver, "the planes to go on from are its", given))

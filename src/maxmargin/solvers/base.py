@@ -72,6 +72,17 @@ class Task:
         return self.C * self.problem.total_weight
 
 
+@dataclass(frozen=True)
+class Request:
+    """What is asked for before there are data: a solver, by name or ``"auto"``, with options, the objective, for which models."""
+
+    solver: str
+    loss: str
+    rescaling: str
+    abilities: frozenset[str]
+    options: Mapping[str, Any] | None = None
+
+
 # The core counts what options count in 32 bits.
 _MOST = 2**31 - 1
 
