@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from graph_examples import labelled, with_candidates
 from native_models import native
 from reference_models import ChainModel, MulticlassModel
+from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin import _core
@@ -72,7 +73,7 @@ def test_diverse_outputs_are_best_among_those_that_differ(kind):
     flat = in_reference(model, native_model, w)
     strengths = np.array([0.6, 0.3])
     for n_jobs in (1, 2):
-        batches, diversity, most = bound.space.variants(w, "diverse", strengths, 0, n_jobs)
+        batches, diversity, most = bound.space.variants(bound.all_ids, w, "diverse", strengths, 0, n_jobs)
     expected_diversity, expected_most = np.zeros(2), 0.0
     for i in range(model.n_examples):
         weight = weights_of_places(model, i)
@@ -98,7 +99,7 @@ def test_m_best_outputs_are_those_of_the_highest_values(kind):
     bound = native_model.bind(X, Y)
     w = np.random.default_rng(2).normal(size=bound.n_weights)
     flat = in_reference(model, native_model, w)
-    batches, _, _ = bound.space.variants(w, "m-best", np.ones(2), 0, 1)
+    batches, _, _ = bound.space.variants(bound.all_ids, w, "m-best", np.ones(2), 0, 1)
     for i in range(model.n_examples):
         values = {as_tuple(y): float(flat @ model.psi(i, y)) + model.loss(i, y) for y in model.outputs(i)}
         expected = sorted(values.values(), reverse=True)[:3]
@@ -111,13 +112,13 @@ def test_random_outputs_differ_from_the_best_by_the_share_asked_for():
     X = [rng.normal(size=(50, 2)) for _ in range(40)]
     bound = mm.models.Chain(4).bind(X, [rng.integers(4, size=50) for _ in X])
     w, shares = rng.normal(size=bound.n_weights), np.full(4, 0.2)
-    batches, diversity, most = bound.space.variants(w, "random", shares, 7, 1)
+    batches, diversity, most = bound.space.variants(bound.all_ids, w, "random", shares, 7, 1)
     best, *others = (np.array([batch.code(i) for i in range(40)]) for batch in batches)
     assert diversity.tolist() == [np.count_nonzero(other != best) for other in others]
     assert diversity / most == pytest.approx(shares, abs=0.03)
-    again, _, _ = bound.space.variants(w, "random", shares, 7, 2)
+    again, _, _ = bound.space.variants(bound.all_ids, w, "random", shares, 7, 2)
     assert all(np.array_equal(a.code(3), b.code(3)) for a, b in zip(batches, again, strict=True))
-    other, _, _ = bound.space.variants(w, "random", shares, 8, 1)
+    other, _, _ = bound.space.variants(bound.all_ids, w, "random", shares, 8, 1)
     assert not np.array_equal(batches[1].code(3), other[1].code(3))
 
 
@@ -126,7 +127,7 @@ def test_labels_are_drawn_by_their_scores():
     model = mm.models.Multiclass(3)
     bound = model.bind(np.ones((4000, 1)), np.zeros(4000, int))
     w = model.join(coef=[[9.0], [0.0], [np.log(3.0)]])
-    _, second = bound.space.variants(w, "random", np.array([1.0]), 0, 1)[0]
+    _, second = bound.space.variants(bound.all_ids, w, "random", np.array([1.0]), 0, 1)[0]
     labels = np.array([int(second.code(k)[0]) for k in range(len(second))])
     assert len(labels) == 4000
     assert np.mean(labels == 2) == pytest.approx(0.75, abs=0.03)
@@ -227,6 +228,24 @@ def test_an_output_in_the_cache_is_searched_once(kind):
     assert {0, M * n} == set(searches.tolist())
 
 
+@pytest.mark.parametrize("source", ["diverse", "m-best", "random"])
+def test_examples_of_weight_0_are_not_searched_and_steer_nothing(source):
+    rng = np.random.default_rng(0)
+    X, Y = [rng.normal(size=(5, 4)) for _ in range(12)], [rng.integers(3, size=5) for _ in range(12)]
+    options = {"cuts_per_iteration": 3, "extra_cuts": source, "diversity": 0.3, "cache_size": 5}
+    run = {"solver": "one-slack", "solver_options": options, "max_iter": 12, "tol": 1e-9}
+    # Behind the others, whose random numbers hang on their place.
+    s = np.repeat([1.0, 0.0], len(X))
+    with pytest.warns(ConvergenceWarning):
+        alone = mm.train(mm.models.Chain(3), X, Y, **run)
+    with pytest.warns(ConvergenceWarning):
+        among = mm.train(mm.models.Chain(3), 2 * X, Y + Y[::-1], sample_weight=s, **run)
+    assert among.certificate.oracle_calls == alone.certificate.oracle_calls
+    for mine, other in zip(among.history, alone.history, strict=True):
+        assert mine["diversity"] == pytest.approx(other["diversity"])
+        assert mine["strengths"] == pytest.approx(other["strengths"])
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["multiclass", "chain", "graph", "candidates"])
 def test_cuts_for_the_dual_promise_most(kind, weighted):
@@ -236,7 +255,7 @@ def test_cuts_for_the_dual_promise_most(kind, weighted):
     bound = native_model.bind(X, Y, sample_weight=s)
     weights = bound.zero_weights()
     weights.exact[:] = 0.1 * rng.normal(size=bound.n_weights)
-    planes, _, _ = bound.space.variants(weights.exact, "random", np.full(3, 0.5), 1, 1)
+    planes, _, _ = bound.space.variants(bound.all_ids, weights.exact, "random", np.full(3, 0.5), 1, 1)
     choices = Choices(bound, planes, weights)
     C, linear = 2.0, 0.3
 
@@ -283,7 +302,7 @@ WRONG = {
 def test_wrong_choices_are_refused(what):
     _, native_model, X, Y = problems(5)["chain"]
     bound = native_model.bind(X, Y)
-    planes, _, _ = bound.space.variants(np.zeros(bound.n_weights), "random", np.full(3, 0.5), 1, 1)
+    planes, _, _ = bound.space.variants(bound.all_ids, np.zeros(bound.n_weights), "random", np.full(3, 0.5), 1, 1)
     changed, message = WRONG[what]
     made = {"outputs": planes, "weights": np.zeros(bound.n_weights), "sample_weight": None}
     asked = {"C": 1.0, "linear": 0.0, "start": 0, "n_sweeps": 1}
@@ -342,7 +361,9 @@ def test_a_sum_of_planes_turns_into_another_by_what_differs(kind, weighted):
     problem = native_model.bind(X, Y)
     rng = np.random.default_rng(1)
     s = rng.random(problem.n_examples) if weighted else None
-    batches, _, _ = problem.space.variants(rng.normal(size=problem.n_weights), "diverse", np.full(3, 0.7), 0, 1)
+    batches, _, _ = problem.space.variants(
+        problem.all_ids, rng.normal(size=problem.n_weights), "diverse", np.full(3, 0.7), 0, 1
+    )
     total, loss, before = np.zeros(problem.n_weights), 0.0, _core.PlaneBatch()
     for batch in [*batches, _core.PlaneBatch(), batches[1]]:
         loss += problem.space.add_changes(before, batch, s, total)
@@ -358,7 +379,7 @@ def test_a_sum_of_planes_turns_into_another_by_what_differs(kind, weighted):
 def test_changes_of_sums_are_checked():
     _, native_model, X, Y = problems()["chain"]
     problem = native_model.bind(X, Y)
-    batches, _, _ = problem.space.variants(np.zeros(problem.n_weights), "diverse", np.ones(1), 0, 1)
+    batches, _, _ = problem.space.variants(problem.all_ids, np.zeros(problem.n_weights), "diverse", np.ones(1), 0, 1)
     total, empty = np.zeros(problem.n_weights), _core.PlaneBatch()
     with pytest.raises(ValueError, match="total"):
         problem.space.add_changes(empty, batches[0], None, total[1:])

@@ -92,3 +92,23 @@ def test_n_slack_searches_each_example_once_without_weights(loss, options):
     model = SearchesAtZero()
     assert train(model, "n-slack", loss, solver_options=options).certificate.converged
     assert model.n_at_zero == 100
+
+
+@pytest.mark.parametrize("kernel", [None, mm.Kernel("rbf", 0.5)], ids=["linear", "kernel"])
+def test_a_cut_on_a_line_of_scores_searches_the_examples_that_weigh_something_once(kernel):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), rng.integers(3, size=90)
+    weights = np.repeat([1.0, 2.0, 0.0], 30)
+    solution = mm.train(
+        mm.models.Multiclass(3, kernel=kernel),
+        X,
+        y,
+        sample_weight=weights,
+        solver="one-slack",
+        solver_options={"stabilization": "line-search"},
+    )
+    calls = np.array([record["oracle_calls"] for record in solution.history])
+    assert len(calls) > 5
+    # Not of the first: passes of block ascent or a cut of a sample come before it.
+    assert set(np.diff(calls[1:])) <= {60, 120}  # 120 where the QP's solution was searched too
+    assert 60 in np.diff(calls[1:])

@@ -357,3 +357,17 @@ def test_epsilon_means_the_same_for_a_small_C_and_for_small_weights(solver):
     weighted = mm.train(mm.models.Multiclass(3), X, y, 0.1, sample_weight=np.full(100, 0.01), **options)
     assert weighted.certificate.gap <= 0.05 * 0.001 * 100
     assert weighted.w == pytest.approx(plain.w, abs=1e-6 + 0.05 * np.abs(plain.w).max())
+
+
+def test_cached_cuts_are_taken_by_the_same_epsilon_for_a_small_C_and_for_small_weights():
+    """Weights of 1/128 and C times 128 are the same problem but for rounding; cuts were to be violated by 128 ε there."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(6, 5)) for _ in range(40)]
+    Y = [np.argmax(x[:, :3] + 0.5 * rng.normal(size=(6, 3)), axis=1) for x in X]
+    options = {"solver": "one-slack", "solver_options": {"epsilon": 0.02}}
+    plain = mm.train(mm.models.Chain(3), X, Y, 1.0, **options)
+    weighted = mm.train(mm.models.Chain(3), X, Y, 128.0, sample_weight=np.full(40, 1 / 128), **options)
+    for name in ("from_cache", "violation", "oracle_calls"):
+        mine, other = ([record[name] for record in run.history[:30]] for run in (weighted, plain))
+        assert mine == pytest.approx(other, rel=1e-6)
+    assert {record["from_cache"] for record in plain.history[:30]} == {False, True}

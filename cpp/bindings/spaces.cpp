@@ -133,9 +133,11 @@ VariantSource source_of(const std::string& name) {
     return name == "diverse" ? VariantSource::diverse : name == "m-best" ? VariantSource::m_best : VariantSource::random;
 }
 
-nb::tuple variants(const LinearSpace& space, Array1<double> w, const std::string& source, Array1<double> strengths, uint64_t seed, int n_threads) {
+nb::tuple variants(const LinearSpace& space, Array1<int64_t> ids, Array1<double> w, const std::string& source, Array1<double> strengths, uint64_t seed,
+                   int n_threads) {
     const WeightsView weights = view(space, w, std::nullopt);
     require_truth(space);
+    require_numbers_of("example", as_span(ids), space.n_examples());
     const Structure& structure = space.structure();
     check_strengths(structure, as_span(strengths));
     VariantOptions options{source_of(source), {strengths.data(), strengths.data() + strengths.shape(0)}, seed};
@@ -145,7 +147,7 @@ nb::tuple variants(const LinearSpace& space, Array1<double> w, const std::string
     Variants found;
     {
         nb::gil_scoped_release release;
-        found = space.variants(weights.exact, options, workers(n_threads));
+        found = space.variants(as_span(ids), weights.exact, options, workers(n_threads));
     }
     nb::list planes;
     for (PlaneBatch& batch : found.planes) planes.append(std::move(batch));
@@ -423,7 +425,7 @@ void bind_spaces(nb::module_& m) {
         .def("max_marginals", &max_marginals, arg("weights").noconvert(), arg("n_threads"))
         .def("k_best", &k_best, arg("weights").noconvert(), arg("k"), arg("n_threads"))
         .def_prop_ro("has_places", [](const LinearSpace& self) { return self.structure().has_places() && self.rescaling() == Rescaling::margin; })
-        .def("variants", &variants, arg("weights").noconvert(), arg("source"), arg("strengths"), arg("seed"), arg("n_threads"))
+        .def("variants", &variants, arg("ids"), arg("weights").noconvert(), arg("source"), arg("strengths"), arg("seed"), arg("n_threads"))
         .def("add_changes", &add_changes, arg("before"), arg("after"), arg("sample_weight").none(), arg("total").noconvert())
         .def("diverse", &diverse, arg("weights").noconvert(), arg("strengths"), arg("n_threads"));
 

@@ -62,8 +62,8 @@ class LinearSpace final : public PlaneSpace {
     // The plane of each listed example that the search at scale · w finds, search_kind() for the most violated one; those of
     // the truth are left out. On request with its value there.
     PlaneBatch separate(std::span<const int64_t> ids, WeightsView w, Search kind, const Workers& workers, double scale = 1.0, bool with_values = false) const;
-    // Several outputs of every example, where the structure has_places: see variants.hpp.
-    Variants variants(const double* w, const VariantOptions& options, const Workers& workers) const;
+    // Several outputs of each of these examples, where the structure has_places: see variants.hpp.
+    Variants variants(std::span<const int64_t> ids, const double* w, const VariantOptions& options, const Workers& workers) const;
     // Turns the sum of some planes, at most one of each example, into that of others, by what differs; returns the change of their
     // losses. For margin rescaling: planes have no factors.
     double add_changes(const PlaneBatch& before, const PlaneBatch& after, const double* sample_weight, double* sum) const;

@@ -97,8 +97,8 @@ class VariantSearch {
 
 }  // namespace
 
-Variants LinearSpace::variants(const double* w, const VariantOptions& options, const Workers& workers) const {
-    const int64_t n = n_examples();
+Variants LinearSpace::variants(std::span<const int64_t> ids, const double* w, const VariantOptions& options, const Workers& workers) const {
+    const auto n = static_cast<int64_t>(ids.size());
     const size_t n_outputs = options.strengths.size() + 1;
     std::vector<double> table;
     structure_->prepare(w + table_start(), stride_, table);
@@ -108,12 +108,13 @@ Variants LinearSpace::variants(const double* w, const VariantOptions& options, c
         double most = 0.0;
     };
     std::vector<Found> found(n);
-    for_each_chunk(n, workers, [&](int64_t example, int) {
+    for_each_chunk(n, workers, [&](int64_t k, int) {
+        const int64_t example = ids[k];
         const RowRange range = structure_->rows(example);
         std::vector<double> node(range.length() * stride_);
         score_rows(ScoreTask<double>{&features_, nullptr, range.begin, range.length(), w, stride_, node.data()});
         VariantSearch search(*structure_, options);
-        Found& mine = found[example];
+        Found& mine = found[k];
         mine.codes = search.find(example, PartScores<double>{node.data(), stride_, table.data()}, node);
         const int64_t length = structure_->code_length(example);
         for (int64_t t = 0; t < length; ++t) mine.most += structure_->place_weight(example, t);
@@ -129,8 +130,9 @@ Variants LinearSpace::variants(const double* w, const VariantOptions& options, c
     Variants all;
     all.planes.resize(n_outputs);
     all.diversity.assign(n_outputs - 1, 0.0);
-    for (int64_t example = 0; example < n; ++example) {
-        const Found& mine = found[example];
+    for (int64_t k = 0; k < n; ++k) {
+        const int64_t example = ids[k];
+        const Found& mine = found[k];
         all.most += mine.most;
         for (size_t m = 0; m < mine.diversity.size(); ++m) all.diversity[m] += mine.diversity[m];
         for (size_t m = 0; m < n_outputs; ++m) {

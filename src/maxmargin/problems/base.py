@@ -143,6 +143,10 @@ class Problem(ABC):
         """The sum of the sample weights: how many examples they make."""
         return float(self.n_examples if self.sample_weight is None else self.sample_weight.sum())
 
+    def mean_of(self, total: float) -> float:
+        """Return what a sum over all examples is for each of them, sample weights counted."""
+        return total / self.total_weight
+
     @property
     def n_weights(self) -> int:
         """The dimension of w."""

@@ -96,18 +96,20 @@ class LinearProblem(Problem):
     ) -> tuple[list[_core.PlaneBatch], FloatArray, float]:
         """Return the planes of several outputs of each example, the best ones first, and how much one differs from the next.
 
-        Random ones: from the first. That is the weight of the places that differ, over all examples, with the most it can be.
+        Random ones: from the first. That is the weight of the places that differ, over all examples that are searched, with the
+        most it can be.
         """
+        ids = self.searched_ids
         # Random outputs are made of the best one.
-        self.oracle_calls += self.n_examples * (1 if source == "random" else len(strengths) + 1)
-        return self.space.variants(weights.exact, source, strengths, seed, self.n_jobs)
+        self.count_calls(len(ids) * (1 if source == "random" else len(strengths) + 1))
+        return self.space.variants(ids, weights.exact, source, strengths, seed, self.n_jobs)
 
     def separate_into(self, cuts: Cuts, weights: DenseWeights, *, precise: bool) -> None:
         """Make the cut of all examples' most violated planes the pending one of ``cuts``."""
         if self.n_weights > self._SUMMED_BELOW or not self.has_vectors:
             super().separate_into(cuts, weights, precise=precise)
             return
-        self.oracle_calls += len(self.searched_ids)
+        self.count_calls(len(self.searched_ids))
         rounded = self.rounded(weights, precise=precise)
         loss, total, _ = self.space.separate_and_sum(weights.exact, rounded, self.sample_weight, self.n_jobs)
         cuts.load(loss, total)

@@ -119,7 +119,7 @@ class ExtraCuts:
             values.append(model.pending_value(model.weights))
             model.keep_pending()
         self.record = {
-            "extra_violations": [(value - model.slack) / self._problem.n_examples for value in values],
+            "extra_violations": [self._problem.mean_of(value - model.slack) for value in values],
             "diversity": self._shares.tolist(),
             "strengths": self._used.tolist(),
         }

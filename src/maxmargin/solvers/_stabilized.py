@@ -179,7 +179,6 @@ class ScoredLineSearch(LineSearchSeparator):
         model, problem = self._model, self._problem
         with model.watch("oracle"):
             self._line.evaluate(model.weights.rounded, problem.n_jobs)
-            problem.oracle_calls += problem.n_examples
         with model.watch("cache"):
             t = self._find_step(lambda t: self._line.slope(t, problem.sample_weight, problem.n_jobs))
             self._line.move_anchor(t)
@@ -188,6 +187,7 @@ class ScoredLineSearch(LineSearchSeparator):
             if problem.always_precise:
                 problem.separate_into(model.cuts, self.point, precise=True)
             else:
+                problem.count_calls(len(problem.searched_ids))
                 loss, total, _ = self._line.cut(_LOOK_AHEAD, problem.sample_weight, problem.n_jobs)
                 model.cuts.load(loss, total)
         return True

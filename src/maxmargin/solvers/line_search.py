@@ -53,7 +53,7 @@ class LineSearch(Solver):
                 is_precise=self.precise,
                 dual=dual,
                 wanted_gap=None if self.stops_on_gap else self._epsilon_gap(task),
-                details={"planes": 0, "violation": value / problem.n_examples, **watch.read()},
+                details={"planes": 0, "violation": problem.mean_of(value), **watch.read()},
             )
 
             with watch("weights"):

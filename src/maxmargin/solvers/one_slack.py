@@ -128,7 +128,7 @@ class OneSlack(Solver):
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per QP; see the module's text."""
         problem, C = task.problem, task.C
-        epsilon = None if self.option["epsilon"] is None else self.option["epsilon"] * problem.n_examples
+        epsilon = None if self.option["epsilon"] is None else self.option["epsilon"] * problem.total_weight
         watch = Stopwatch("oracle", "extra", "cache", "assembly", "gram", "qp", "weights")
         model = CutModel(problem, C, self.option["prune_after"], watch)
         cache_size = self._cache_size(problem)
@@ -237,7 +237,7 @@ class OneSlack(Solver):
             "cuts_added": model.n_added,
             "cuts_dropped": model.n_dropped,
             "from_cache": from_cache,
-            "violation": violation / task.problem.n_examples,
+            "violation": task.problem.mean_of(violation),
             "qp_tolerance": model.tolerance,
             **(NOTHING_ADDED if self._extra is None else self._extra.record),
             **model.watch.read(),

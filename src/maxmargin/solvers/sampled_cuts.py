@@ -299,9 +299,7 @@ class SampledCutsSolver(Solver):
         planes = problem.separate(ids, weights, precise=True)
         examples = planes.examples().astype(np.int64)
         s = np.ones(len(examples)) if problem.sample_weight is None else problem.sample_weight[examples]
-        kept = np.flatnonzero(s)
-        dots = problem.space.dots(planes, weights.exact)
-        return FoundPlanes(examples[kept], s[kept], planes.losses()[kept], dots[kept]), planes
+        return FoundPlanes(examples, s, planes.losses(), problem.space.dots(planes, weights.exact)), planes
 
     def _take_cut(self, task: Task, violation: float) -> None:
         """Make the pending cut one of the model's and move w."""
@@ -328,7 +326,7 @@ class SampledCutsSolver(Solver):
             "cuts_active": model.n_active,
             "cuts_added": added,
             "cuts_dropped": dropped,
-            "violation": violation / problem.n_examples,
+            "violation": problem.mean_of(violation),
             "model_value": model.dual,
             "primal_estimate": estimate and estimate.value,
             "primal_interval": estimate and estimate.interval,
