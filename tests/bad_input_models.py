@@ -113,6 +113,8 @@ refused("train-estimator", "`mm.train(mm.MulticlassSVM(), X, Y)`", T, "Estimator
         lambda: train(mm.MulticlassSVM(), X, Y3))
 refused("train-predict-columns", "2 columns after training with 3", V, "both must be those of training",
         lambda: Multiclass(3).predict(X[:, :2], train3().w), core=True)
+refused("train-blocks-of-other-data", "`model.blocks(w)` by another instance, or after training on other columns", V,
+        "w has shape (12,), expected (0,) for 0 features", lambda: Multiclass(3).blocks(train3().w), core=True)
 refused("train-predict-nan", "NaN in X at prediction", V, "X[3] holds nan",
         lambda: Multiclass(3).predict(put(np.nan), train3().w), core=True)
 refused("train-predict-weights", "NaN in w at prediction", V, "w must hold finite numbers",

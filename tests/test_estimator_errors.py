@@ -55,6 +55,7 @@ def test_wrong_parameters_are_named(estimator, parameters, text):
         ({"class_weight": {7: 1.0}}, "class_weight names 7"),
         ({"class_weight": {0: -1.0}}, r"class_weight\[0\] must be a number ≥ 0, found -1.0"),
         ({"intercept_scaling": 0.0}, "intercept_scaling must be a positive number"),
+        ({"kernel": "rbf", "kernel_approximation": "low-rank", "random_state": "seed"}, "random_state must be"),
     ],
 )
 def test_wrong_parameters_of_classifiers_are_named(parameters, text):

@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 import maxmargin as mm
 from maxmargin.kernels.product import NativeProduct
 from maxmargin.problems import kernel_scores
+from maxmargin.problems.kernel_scores import KernelScores
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -163,7 +164,7 @@ def test_auto_takes_samples_where_exact_cuts_would_take_too_long(kind, monkeypat
     assert "60 minutes" in mm.train(model, X, y).history[0]["reason"]
 
 
-def test_auto_takes_samples_where_a_function_is_slow():
+def test_auto_takes_samples_where_a_function_is_slow(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 2))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
@@ -179,8 +180,13 @@ def test_auto_takes_samples_where_a_function_is_slow():
     model = mm.models.Binary(kernel=mm.Kernel(slow))
     assert mm.train(model, X, y, tol=0.05, max_time=60.0).solver == "block-dual"
     assert n_values < 1.5 * len(X) ** 2
+    prepared = []
+    prepare = KernelScores.prepare
+    monkeypatch.setattr(KernelScores, "prepare", lambda self, C, tol: prepared.append(tol) or prepare(self, C, tol))
     with pytest.warns(ConvergenceWarning, match=r"max_time=0.5 s was reached"):
         assert mm.train(model, X, y, tol=0.05, max_time=0.5).solver == "sampled-cuts"
+    # As closely as the ε of the solver that was chosen at last.
+    assert prepared == [0.05, 0.001]
 
 
 def test_auto_knows_that_stored_values_take_no_time():

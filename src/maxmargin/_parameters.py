@@ -83,6 +83,19 @@ def generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state or 0)
 
 
+def seed_of(random_state: Any) -> int | np.random.Generator | None:
+    """Return what ``train`` takes for any ``random_state`` that scikit-learn takes."""
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return random_state
+    if is_integer(random_state, 0):
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    raise ValueError(
+        f"random_state must be an integer ≥ 0, a Generator, a RandomState or None, found {random_state!r}."
+    )
+
+
 def effective_n_jobs(n_jobs: Any) -> int:
     """Return how many threads ``n_jobs`` means: None is 1, −1 all processors, −2 all but one."""
     if n_jobs is None:

@@ -95,7 +95,8 @@ def train(
     solver_options : dict, optional
         Options of the solver; an unknown key is an error that lists the known ones.
     callback : callable, optional
-        Called with each history record; a true return value ends training.
+        Called with each history record; a true return value ends training. The record is the history's own: what the function
+        changes in it stays changed.
     planes : object, optional
         ``Solution.planes`` of an earlier run to continue from. C, tol and, where the solver minimises both, loss may differ, and
         X, Y and sample_weight may have more examples behind those of that run; these, model, rescaling and solver (which 'auto'
@@ -202,8 +203,7 @@ def solutions_at(
     begun = time.perf_counter()
     problem = model.bind(X, Y, sample_weight=sample_weight, rescaling=rescaling, n_jobs=effective_n_jobs(n_jobs))
     try:
-        tolerance = min(tol, chosen.option.get("epsilon") or tol)
-        problem.prepare(max(Cs), tolerance)
+        problem.prepare(max(Cs), _closest(tol, chosen))
         settle = functools.partial(
             settle_solver,
             *(request, chosen, problem, max(Cs)),
@@ -213,6 +213,9 @@ def solutions_at(
         )
         origins = functools.partial(Origins, model, X, Y, problem, rescaling)
         chosen, choice, content, origin = _settle_with_planes(settle, origins, problem, planes, keep_planes=keep_planes)
+        # Another solver may be meant to come closer.
+        tolerance = _closest(tol, chosen)
+        problem.prepare(max(Cs), tolerance)
         for k, C in enumerate(Cs):
             if k > 0:
                 problem.begin_anew()
@@ -240,6 +243,11 @@ def solutions_at(
                 return
     finally:
         problem.close()
+
+
+def _closest(tol: float, solver: Solver) -> float:
+    """Return how closely the problem is to be solved: by ``tol``, or by the solver's own rule where that asks for more."""
+    return min(tol, solver.option.get("epsilon") or tol)
 
 
 def _check_keeps_planes(chosen: Solver, request: Request) -> None:

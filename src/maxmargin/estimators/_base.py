@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._parameters import check_bool, check_training, effective_n_jobs, is_integer
+from maxmargin._parameters import check_bool, check_training, effective_n_jobs, generator, seed_of
 from maxmargin._path import along, default_grid
 from maxmargin._result import Certificate, Solution
 from maxmargin._train import Trainable, check_model, solutions_at, train
@@ -254,7 +254,7 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             "max_time": self.max_time,
             "sample_weight": training.sample_weight,
             "n_jobs": self.n_jobs,
-            "random_state": _seed(self.random_state),
+            "random_state": seed_of(self.random_state),
             "verbose": int(self.verbose),
             "solver_options": self.solver_options,
         }
@@ -279,8 +279,7 @@ class MaxMarginEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             )
         if self._stream is not None:
             check_continues(self._stream, solver.name, problem.n_weights)
-        seed = _seed(self.random_state)
-        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed or 0)
+        rng = generator(seed_of(self.random_state))
         self._stream = solver.learn(Task(problem, float(self.C), rng=rng), self._stream)
         weights = solver.result()
         assert weights is not None
@@ -371,19 +370,6 @@ def load(path: str | os.PathLike[str], *, model: Model | None = None) -> MaxMarg
     if model is not None:
         check_model(model)
     return model_file.load(path, _STORABLE, model)
-
-
-def _seed(random_state: Any) -> int | np.random.Generator | None:
-    """Return what ``train`` takes for any ``random_state`` that scikit-learn takes."""
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        return random_state
-    if is_integer(random_state, 0):
-        return int(random_state)
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    raise ValueError(
-        f"random_state must be an integer ≥ 0, a Generator, a RandomState or None, found {random_state!r}."
-    )
 
 
 def _check_precision(w: FloatArray) -> None:

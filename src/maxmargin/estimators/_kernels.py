@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin._parameters import effective_n_jobs, is_number
+from maxmargin._parameters import effective_n_jobs, is_number, seed_of
 from maxmargin._result import Certificate
 from maxmargin.kernels import Expansion, Kernel, LowRank
 from maxmargin.kernels.low_rank import check_basis
@@ -102,12 +102,10 @@ def chosen_kernel(estimator: Any, constant: float = 0.0) -> Kernel | LowRank | N
     if approximation is None:
         # Linear scores have no constant but the intercept's.
         return None if kernel.name == "linear" and kernel.constant == constant else kernel
-    seed = estimator.random_state
+    seed = seed_of(estimator.random_state)
     if isinstance(seed, np.random.Generator):
-        seed = seed.integers(2**31)
-    elif isinstance(seed, np.random.RandomState):
-        seed = seed.randint(2**31 - 1)
-    return LowRank(kernel, estimator.n_components, estimator.basis, int(seed or 0))
+        seed = int(seed.integers(2**31))
+    return LowRank(kernel, estimator.n_components, estimator.basis, seed or 0)
 
 
 def refuse_stream(kernel: Kernel | LowRank | None) -> None:

@@ -58,7 +58,8 @@ class ChainSVM(FittedChain):
     cost : None, "hamming", "balanced", number, dict or (n_labels, n_labels) array, default None
         The loss of one wrong token: one number for all, a weight for each true label (labels left out have 1), or
         Δ(true, predicted) in the order of ``classes_``. "balanced" gives each label the weight n_tokens / (n_labels · its
-        tokens), so that rare ones count as much as frequent ones. A sequence's loss is the sum over its tokens.
+        tokens), tokens counted by their ``token_weight``, so that rare ones count as much as frequent ones; labels whose tokens
+        all weigh 0 are not counted. A sequence's loss is the sum over its tokens.
     ends : bool, default False
         Whether first and last labels have weights of their own.
     forbidden : iterable of (from, to), default None

@@ -51,7 +51,8 @@ class GraphSVM(FittedGraph):
     cost : None, "hamming", "balanced", number, dict or (n_labels, n_labels) array, default None
         The loss of one wrong node: one number for all, a weight for each true label (labels left out have 1), or
         Δ(true, predicted) in the order of ``classes_``. "balanced" gives each label the weight n_nodes / (n_labels · its nodes),
-        nodes counted by their weights, so that rare labels count as much as frequent ones.
+        nodes counted by their weights, so that rare labels count as much as frequent ones; labels whose nodes all weigh 0 are
+        not counted.
     edges : {"potts", "associative", "symmetric", "full"}, default "potts"
         Which pairs of labels share weights v: those that agree have one, and others none; a weight for each pair, with σ = −1
         where they differ; a weight for each pair in any order; a weight for each pair. With candidates there is one.

@@ -108,7 +108,7 @@ class LinearModel(ABC):
         Parameters
         ----------
         w : array of shape (n_weights,)
-            ``Solution.w`` of this model, which must have been trained or given ``n_features``.
+            ``Solution.w`` of this model, as it was trained last or with the ``n_features`` that it was given.
 
         Returns
         -------
@@ -116,6 +116,11 @@ class LinearModel(ABC):
             ``coef``, labels × features (one row for ``Binary``); for ``Chain`` also ``transition``, from × to, and with
             ``ends`` the weights ``start`` and ``stop`` of first and last labels.
         """
+        if np.shape(w) != (self.n_weights,):
+            raise ValueError(
+                f"w has shape {np.shape(w)}, expected ({self.n_weights},) for {self.n_features} features, those of the data that "
+                f"this {type(self).__name__} was trained on last (0 before): for weights of other data use another instance."
+            )
         stride = _core.padded_labels(self._rows)
         start = self.n_features * stride
         return {"coef": w[:start].reshape(self.n_features, stride)[:, : self._rows].T, **self.table(w[start:])}

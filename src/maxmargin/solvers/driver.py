@@ -315,8 +315,9 @@ class _Run:
         _check_bounds(certificate, self.task.problem)
         if certificate.primal == 0.0 and self.task.problem.can_be_inexact and not self.task.problem.bounds_misses:
             warn_caller(
-                "every search returned an output without loss, so that w = 0 is certified as perfect. If other outputs exist, "
-                "loss_augmented_argmax does not add the loss to the score, or returns the truth that it was given."
+                "every search returned an output without loss, so that w = 0 is certified as perfect. If there are outputs "
+                "with a loss, outputs(x) does not list them, or loss_augmented_argmax does not add the loss to the score, or "
+                "returns the truth that it was given."
             )
         if not certificate.converged:
             self._warn(certificate)
