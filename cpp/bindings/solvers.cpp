@@ -43,7 +43,6 @@ void bind_cuts(nb::module_& m) {
             },
             arg("n_weights"))
         .def("__len__", &CutSet::size)
-        .def_prop_ro("n_weights", &CutSet::n_weights)
         .def("copy", [](const CutSet& self) { return CutSet(self); }, Released())
         .def(
             "assemble",

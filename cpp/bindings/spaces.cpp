@@ -376,7 +376,6 @@ void bind_spaces(nb::module_& m) {
             },
             arg("features"), arg("structure"), arg("rescaling"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def_prop_ro("stride", &LinearSpace::stride)
-        .def_prop_ro("table_start", &LinearSpace::table_start)
         .def_prop_ro("has_row_labels", [](const LinearSpace& self) { return self.structure().row_labels().has_value(); })
         .def_prop_ro("n_rows", [](const LinearSpace& self) { return self.features().n_rows; })
         .def_prop_ro("decoding_work", &LinearSpace::decoding_work)

@@ -92,9 +92,7 @@ void bind_features(nb::module_& m) {
                 new (self) Features{static_cast<int64_t>(indptr.shape(0)) - 1, n_features, indptr.data(), indices.data(), data_or_null(values32), data_or_null(values64)};
             },
             arg("indptr").noconvert(), arg("indices").noconvert(), arg("values32").none().noconvert(), arg("values64").none().noconvert(), arg("n_features"), nb::keep_alive<1, 2>(),
-            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>())
-        .def_ro("n_rows", &Features::n_rows)
-        .def_ro("n_features", &Features::n_features);
+            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>());
     bind_dense<float>(features);
     bind_dense<double>(features);
 }
@@ -158,7 +156,7 @@ void bind_chain(nb::module_& m) {
 
 void bind_structures(nb::module_& m) {
     bind_features(m);
-    nb::class_<Structure>(m, "Structure").def_prop_ro("n_examples", &Structure::n_examples).def_prop_ro("n_table", &Structure::n_table);
+    nb::class_<Structure>(m, "Structure").def_prop_ro("n_examples", &Structure::n_examples);
     bind_single_labels(m);
     bind_chain(m);
 }

@@ -30,7 +30,6 @@ public:
     explicit BudgetQP(double budget, std::size_t n_nonnegative = 0);
 
     std::size_t size() const { return c_.size(); }
-    std::size_t n_nonnegative() const { return n_nonnegative_; }
     double budget() const { return budget_; }
 
     // The new plane comes last, with α = 0. gram_row: its products with the planes held, then with itself.
