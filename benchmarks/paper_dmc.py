@@ -6,8 +6,8 @@
     side-chains   39 training proteins, nodes with rotamers as candidates, 8 energy terms, weights ≥ 0, TRW-S
 
 One-slack without stabilisation, C and ε as below, one thread. M cuts per iteration from diverse outputs with the set point K; the
-baselines are M = 1, the next best outputs and random ones; with and without the cache of planes; all of it again with fewer node
-features. Writes results/paper_dmc_*.md and .png. The superpixels are kept in --cache.
+baselines are M = 1, the next best outputs and random ones, and beyond the paper mixes of two passes; with and without the cache of
+planes; all of it again with fewer node features. Writes results/paper_dmc_*.md and .png. The superpixels are kept in --cache.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ def all_runs(name: str, X: list[mm.Graph], y: list[Any], most: int) -> list[dict
         for K in (0.01, 0.03, 0.1):
             add(cuts_per_iteration=M, diversity=K)
         add(cuts_per_iteration=M, extra_cuts="random", diversity=0.03)
+        add(cuts_per_iteration=M, extra_cuts="mixed")
     few = min(most, 4)
     for M in sorted({2, few}):
         add(cuts_per_iteration=M, extra_cuts="m-best")

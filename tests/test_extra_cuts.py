@@ -139,8 +139,10 @@ def test_strengths_follow_the_set_point():
     assert steered(np.array([2.0]), 0.2, np.zeros(1)) == pytest.approx([3.0])
 
 
-@pytest.mark.parametrize("combination", COMBINATIONS)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    ("source", "combination"),
+    [(source, how) for source in SOURCES for how in COMBINATIONS if source != "mixed" or how == "ordering"],
+)
 @pytest.mark.parametrize("kind", ["multiclass", "chain", "graph", "candidates"])
 def test_the_optimum_is_that_of_one_cut(kind, source, combination):
     model, native_model, X, Y = problems(2)[kind]
@@ -158,8 +160,9 @@ def test_the_optimum_is_that_of_one_cut(kind, source, combination):
     for record in solution.history:
         assert record["dual"] <= best.objective * (1 + 1e-9)
         assert record["primal"] >= best.lower_bound * (1 - 1e-9)
-    assert solution.history[1]["cuts"] > 1
-    assert len(solution.history[1]["extra_violations"]) == 2
+    first = 2 if source == "mixed" else 1  # the first pass has none before it
+    assert solution.history[first]["cuts"] > 2
+    assert len(solution.history[first]["extra_violations"]) == 2
 
 
 def train_on_images(**options):
@@ -175,6 +178,30 @@ def train_on_images(**options):
 def test_more_cuts_take_fewer_iterations():
     several = train_on_images(cuts_per_iteration=6, diversity=0.02, combination="dual")
     assert len(several) < 0.8 * len(train_on_images())
+
+
+def test_mixed_cuts_take_fewer_iterations_and_no_searches():
+    several = train_on_images(cuts_per_iteration=6, extra_cuts="mixed")
+    assert len(several) < 0.8 * len(train_on_images())
+    assert [record["oracle_calls"] for record in several] == [20 * k for k in range(1, len(several) + 1)]
+
+
+def test_mixed_cuts_are_of_planes_of_two_passes():
+    """With a single example a mix is either its plane of this pass or that of the last, and each is met."""
+    rng = np.random.default_rng(0)
+    X, Y = [rng.normal(size=(30, 5))], [rng.integers(3, size=30)]
+    options = {"cuts_per_iteration": 9, "extra_cuts": "mixed", "cache_size": 0}
+    run = {"solver": "one-slack", "solver_options": options, "tol": 1e-9, "max_iter": 10}
+    with pytest.warns(ConvergenceWarning):
+        history = mm.train(mm.models.Chain(3), X, Y, 0.1, **run).history
+    assert history[1]["extra_violations"] == []
+    for before, record in itertools.pairwise(history[1:]):
+        # The violation of this pass's own cut, and that of the last one, which the QP has solved since.
+        own = [v for v in record["extra_violations"] if v == pytest.approx(before["violation"], rel=1e-9)]
+        solved = [v for v in record["extra_violations"] if v <= 0.2 * before["violation"]]
+        assert len(own) + len(solved) == 8
+        assert own
+        assert solved
 
 
 def test_the_set_point_is_reached():
@@ -256,7 +283,7 @@ def test_cuts_for_the_dual_promise_most(kind, weighted):
     weights = bound.zero_weights()
     weights.exact[:] = 0.1 * rng.normal(size=bound.n_weights)
     planes, _, _ = bound.space.variants(bound.all_ids, weights.exact, "random", np.full(3, 0.5), 1, 1)
-    choices = Choices(bound, planes, weights)
+    choices = Choices(bound, planes)
     C, linear = 2.0, 0.3
 
     def promise(chosen):
@@ -315,6 +342,14 @@ def test_wrong_choices_are_refused(what):
         made["outputs"] = [both]
     with pytest.raises(ValueError, match=message):
         _core.DualChoice(bound.space, **made).choose(**asked)
+
+
+@pytest.mark.parametrize("combination", ["violation", "dual"])
+def test_mixed_cuts_have_no_outputs_to_combine(combination):
+    _, native_model, X, Y = problems()["chain"]
+    options = {"cuts_per_iteration": 3, "extra_cuts": "mixed", "combination": combination}
+    with pytest.raises(ValueError, match="several outputs of one search, which extra_cuts='mixed' has not"):
+        mm.train(native_model, X, Y, solver="one-slack", solver_options=options)
 
 
 def test_what_has_no_places_is_refused():

@@ -8,6 +8,9 @@ which output j repels those after it, follows a set point K of the share of plac
 
 Random outputs are the best one with each place relabelled with probability K: they differ from it, not from the one before, by K.
 
+Mixed cuts go beyond the paper and take no search of their own: each has, of a random half of the examples, the planes of this
+exact pass, and of the others those of the one before it. Any choice of one plane of each example is a cut.
+
 How outputs become cuts:
 
     ordering    cut m is made of the m-th output of every example
@@ -30,8 +33,10 @@ from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._cutting_planes import CutModel, Separator
 from maxmargin.solvers.base import Record, Task
 
-SOURCES = ("diverse", "m-best", "random")
+SOURCES = ("diverse", "m-best", "random", "mixed")
 COMBINATIONS = ("ordering", "violation", "dual")
+# Sums of planes are changed into each other, where few labels differ. Rounding gathers: they start afresh after so many passes.
+_SUMMED_AFRESH = 20
 # Coordinate ascent goes over the examples so many times.
 _SWEEPS = 2
 NOTHING_ADDED: Record = {"extra_violations": None, "diversity": None, "strengths": None}
@@ -57,34 +62,40 @@ class ExtraCuts:
         self._n_made = 0
         self._found: list[_core.PlaneBatch] = []  # at the weights of this iteration
         self._used = self._shares = np.zeros(0)  # strengths and diversity of that search
+        self._last: _core.PlaneBatch | None = None  # the best ones of the exact pass before, for mixed cuts
         self._summed, self._loss, self._total = _core.PlaneBatch(), 0.0, np.zeros(problem.n_weights)
         self.record: Record = NOTHING_ADDED  # what the history says of the cuts that were added last
         if self._combination == "dual" and not problem.has_vectors:
             raise ValueError(
                 "solver_options: combination='dual' needs products of planes, which exact kernels have not."
             )
+        if self._source == "mixed" and self._combination != "ordering":
+            raise ValueError(
+                f"solver_options: combination={self._combination!r} is for several outputs of one search, which "
+                "extra_cuts='mixed' has not."
+            )
 
-    def separate(self, model: CutModel, separator: Separator) -> bool:
+    def separate(self, model: CutModel, separator: Separator, *, precise: bool) -> bool:
         """Make the most violated cut the model's pending one, from the same search as the others; False where there are none.
 
         Its planes alone enter the cache.
         """
         if self._n_extra == 0:
             return False
-        self._find(model, model.weights)
+        self._find(model, model.weights, precise=precise)
         separator.keep(self._found[0], self._problem.all_ids, model.weights)
         separator.forget_unused()
         self._load(model, self._found[0])
         return True
 
-    def add(self, model: CutModel, weights: DenseWeights) -> None:
+    def add(self, model: CutModel, weights: DenseWeights, *, precise: bool) -> None:
         """Keep more cuts found at these weights, where the most violated one has been kept; the QP is yet to be solved."""
         self.record = NOTHING_ADDED
         if self._n_extra > 0:
             if not self._found:
-                self._find(model, weights)
+                self._find(model, weights, precise=precise)
             with model.watch("extra"):
-                batches = self._combined(self._found, model, weights)
+                batches = self._mixed() if self._source == "mixed" else self._combined(self._found, model, weights)
             self._keep(model, batches)
         self._found = []
         self._n_made += 1
@@ -97,11 +108,15 @@ class ExtraCuts:
     def _n_extra(self) -> int:
         return min(self._most, max(1, round(self._most * self._fade))) - 1
 
-    def _find(self, model: CutModel, weights: DenseWeights) -> None:
+    def _find(self, model: CutModel, weights: DenseWeights, *, precise: bool) -> None:
         """Search for the outputs of all examples, and steer the strengths of the next search."""
-        # Sums of many changes gather rounding errors: those of an iteration start afresh.
-        self._summed, self._loss = _core.PlaneBatch(), 0.0
-        self._total[:] = 0.0
+        if self._n_made % _SUMMED_AFRESH == 0:
+            self._summed, self._loss = _core.PlaneBatch(), 0.0
+            self._total[:] = 0.0
+        if self._source == "mixed":
+            with model.watch("oracle"):
+                self._found = [self._problem.separate(self._problem.all_ids, weights, precise=precise)]
+            return
         problem, n, wanted = self._problem, self._n_extra, self._share * self._fade
         self._used = np.full(n, wanted) if self._source == "random" else self._strengths[:n].copy()
         with model.watch("extra"):
@@ -137,14 +152,23 @@ class ExtraCuts:
     ) -> list[_core.PlaneBatch]:
         if self._combination == "ordering":
             return planes[1:]
-        choice = Choices(self._problem, planes, weights)
+        choice = Choices(self._problem, planes)
         if self._combination == "violation":
-            order = np.argsort(-choice.values, axis=1, kind="stable")
+            order = np.argsort(-choice.values(weights), axis=1, kind="stable")
             return [choice.batch(order[:, m]) for m in range(1, len(planes))]
         linear = float(model.alpha @ model.losses)
         problem = self._problem
         dual = _core.DualChoice(problem.space, planes, model.weights.exact, problem.sample_weight)
         return [choice.batch(dual.choose(self._C, linear, m, _SWEEPS)) for m in range(1, len(planes))]
+
+    def _mixed(self) -> list[_core.PlaneBatch]:
+        """Return cuts of planes of this pass and of the last one; none after the first."""
+        (now,), last = self._found, self._last
+        self._last = now
+        if last is None:
+            return []
+        choice, n = Choices(self._problem, [now, last]), self._problem.n_examples
+        return [choice.batch(self._rng.integers(2, size=n)) for _ in range(self._n_extra)]
 
 
 def steered(strengths: FloatArray, wanted: float, found: FloatArray) -> FloatArray:
@@ -155,20 +179,23 @@ def steered(strengths: FloatArray, wanted: float, found: FloatArray) -> FloatArr
 
 
 class Choices:
-    """Outputs of all examples, of which a cut takes one each; ``values`` are those of their planes at w, examples × outputs."""
+    """Several planes of each example, of which a cut takes one; the truth has none."""
 
-    def __init__(self, problem: LinearProblem, planes: list[_core.PlaneBatch], weights: DenseWeights) -> None:
-        self._planes = planes
-        n, m = problem.n_examples, len(planes)
-        self.values: FloatArray = np.zeros((n, m))  # 0 for the truth, which has no plane
-        self._places: IntArray = np.full((n, m), -1)
+    def __init__(self, problem: LinearProblem, planes: list[_core.PlaneBatch]) -> None:
+        self._problem, self._planes = problem, planes
+        self._places: IntArray = np.full((problem.n_examples, len(planes)), -1)
         for k, batch in enumerate(planes):
-            ids = batch.examples()
-            self.values[ids, k] = batch.losses() - problem.space.dots(batch, weights.exact)
-            self._places[ids, k] = np.arange(len(batch))
+            self._places[batch.examples(), k] = np.arange(len(batch))
+
+    def values(self, weights: DenseWeights) -> FloatArray:
+        """Return the values of the planes at w, examples × planes; 0 for the truth."""
+        values = np.zeros(self._places.shape)
+        for k, batch in enumerate(self._planes):
+            values[batch.examples(), k] = batch.losses() - self._problem.space.dots(batch, weights.exact)
+        return values
 
     def batch(self, chosen: IntArray) -> _core.PlaneBatch:
-        """Return the planes of a choice, a number of an output for each example."""
+        """Return the planes of a choice, a number of a plane for each example."""
         found = _core.PlaneBatch()
         places = self._places[np.arange(len(chosen)), chosen]
         for k, batch in enumerate(self._planes):

@@ -87,8 +87,9 @@ class OneSlack(Solver):
         "extra_cuts": Option(
             "diverse",
             lambda v: v in SOURCES,
-            "'diverse', 'm-best' or 'random'",
-            "what the other cuts are made of: outputs that differ, the next best ones, or random changes of the best",
+            "'diverse', 'm-best', 'random' or 'mixed'",
+            "what the other cuts are made of: outputs that differ, the next best ones, random changes of the best, or, without "
+            "more searches, planes of this pass and of the one before it, mixed",
         ),
         "diversity": Option(
             0.1,
@@ -187,7 +188,7 @@ class OneSlack(Solver):
 
             model.keep_pending()
             if self._extra is not None and is_exact:
-                self._extra.add(model, w)
+                self._extra.add(model, w, precise=self.precise)
             model.solve(self._qp_tolerance(task, violation, best_primal))
 
     def _separate(self, model: CutModel, separator: Separator, needed: float) -> bool:
@@ -197,7 +198,11 @@ class OneSlack(Solver):
         """
         if separator.take_cached(model, model.weights, needed):
             return False
-        if self._extra is not None and separator.asks_at_once and self._extra.separate(model, separator):
+        if (
+            self._extra is not None
+            and separator.asks_at_once
+            and self._extra.separate(model, separator, precise=self.precise)
+        ):
             return True
         return separator.ask(model, model.weights, needed, precise=self.precise)
 
