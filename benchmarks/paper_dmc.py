@@ -6,8 +6,8 @@
     side-chains   39 training proteins, nodes with rotamers as candidates, 8 energy terms, weights ≥ 0, TRW-S
 
 One-slack without stabilisation, C and ε as below, one thread. M cuts per iteration from diverse outputs with the set point K; the
-baselines are M = 1, the next best outputs and random ones, and beyond the paper mixes of two passes; with and without the cache of
-planes; all of it again with fewer node features. Writes results/paper_dmc_*.md and .png. The superpixels are kept in --cache.
+baselines are M = 1, the next best outputs and random ones, and beyond the paper mixes of two passes; with and without the cache
+of planes; all of it again with fewer node features. Writes results/paper_dmc_*.md and .png. The superpixels are kept in --cache.
 """
 
 from __future__ import annotations
