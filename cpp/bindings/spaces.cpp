@@ -287,7 +287,7 @@ void for_each_plane(const PlaneSpace& space, const PlaneBatch& batch, Work&& wor
     });
 }
 
-// Products of single planes, for tests and for callers that need few of them.
+// Products and sums of single planes, and the product of two, which is for tests.
 void bind_arithmetic(nb::class_<PlaneSpace>& space) {
     space
         .def(

@@ -139,6 +139,7 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
                 visit_all(waiting, rule, w, workers, result);
             memory_->spans.clear();
             if (is_found) make_room(example, found.code(plane));
+            // Where neither the oracle's plane differs from the truth nor any plane carries mass, the block is solved already.
             for (Block& block : blocks_[example])
                 if (is_touched(block) || block.n_carriers() > 0) {
                     waiting.push_back(&block);
@@ -197,7 +198,7 @@ void WorkingSets::search_all(std::span<Block* const> blocks, WeightsView w, cons
     });
 }
 
-// Where neither the oracle's plane differs from the truth nor any plane carries mass, the block is solved already.
+// Whether the oracle's plane differs from the truth in the block's stretch or next to it.
 bool WorkingSets::is_touched(const Block& block) const {
     return std::any_of(memory_->spans.begin(), memory_->spans.end(), [&](const Span& span) { return block.span.touches(span); });
 }

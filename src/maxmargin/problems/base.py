@@ -139,6 +139,11 @@ class Problem(ABC):
         return self.space.n_examples
 
     @property
+    def weight_of_examples(self) -> FloatArray:
+        """s_i of every example; 1 where no sample weights were given."""
+        return np.ones(self.n_examples) if self.sample_weight is None else self.sample_weight
+
+    @property
     def total_weight(self) -> float:
         """The sum of the sample weights: how many examples they make."""
         return float(self.n_examples if self.sample_weight is None else self.sample_weight.sum())

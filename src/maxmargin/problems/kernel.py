@@ -99,9 +99,8 @@ class KernelProblem(KernelScores, LinearProblem):
             return None
         if self.kernel.name not in _ALWAYS_DEFINITE:
             self._check_definite()
-        s = np.ones(self.n_examples) if self.sample_weight is None else self.sample_weight
         self._n_sums = 0
-        return _core.RowBlocks(self.space, C * s, squared, self._columns())
+        return _core.RowBlocks(self.space, C * self.weight_of_examples, squared, self._columns())
 
     def feature_rank(self) -> int | None:
         """Return about how many features have the products of the rows: by a sample of them, all rows if they need as many."""

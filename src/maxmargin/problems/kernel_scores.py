@@ -113,8 +113,7 @@ class KernelScores(Problem):
         """Return the kernel value below which no value counts: coefficients of rows add up to Σ C s_i, or to a few times that."""
         if self._must_be_double or self._X.shape[0] <= DOUBLE_ROWS or self.kernel.name != "rbf" or not np.isfinite(C):
             return 0.0
-        total = self.n_examples if self.sample_weight is None else float(self.sample_weight.sum())
-        return float(min(_NEGLIGIBLE_SHARE * tol / max(C * total, 1.0), 0.5))
+        return float(min(_NEGLIGIBLE_SHARE * tol / max(C * self.total_weight, 1.0), 0.5))
 
     def _can_be_single(self, C: float, tol: float) -> bool:
         """Return whether what float32 rounds off scores is likely to be small against the tolerance.

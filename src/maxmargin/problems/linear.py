@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from maxmargin import _core
 from maxmargin.problems.base import FloatArray, IntArray, Problem
 from maxmargin.problems.weights import Cuts, DenseWeights
@@ -75,8 +73,7 @@ class LinearProblem(Problem):
         """Return the dual of all examples where each is one row with one label and no weight is bounded; else None."""
         if not self.has_row_labels or len(self.nonnegative):
             return None
-        s = np.ones(self.n_examples) if self.sample_weight is None else self.sample_weight
-        return _core.RowBlocks(self.space, C * s, squared)
+        return _core.RowBlocks(self.space, C * self.weight_of_examples, squared)
 
     def _search(self, ids: IntArray, weights: DenseWeights, precise: bool) -> _core.PlaneBatch:
         rounded = self.rounded(weights, precise=precise)

@@ -55,8 +55,7 @@ class Blocks:
 
     def __init__(self, task: Task, *, by_components: bool = False) -> None:
         problem = task.problem
-        s = problem.sample_weight
-        self.sample_weight: FloatArray = np.ones(problem.n_examples) if s is None else s
+        self.sample_weight = problem.weight_of_examples
         self.weights: DenseWeights = problem.zero_weights()
         self.squared = task.loss == "squared_hinge"
         self.sets = _core.WorkingSets(
@@ -67,7 +66,7 @@ class Blocks:
         self.total_budget = task.C_total
         self._has_moved = False
         self._sigma, self._n_joint_steps = 0.0, 0  # of steps of all planes together
-        self._ids: IntArray = np.flatnonzero(self.sample_weight > 0.0)
+        self._ids = problem.searched_ids
         self._last_found: FloatArray = np.zeros(problem.n_examples)  # H_i when example i was searched last
 
     def visit(self, rule: _core.Rule, *, batch_size: int, precise: bool) -> _core.Sweep:

@@ -49,7 +49,7 @@ class DearBlocks(PlaneBlocks):
     @property
     def go_in_parts(self) -> bool:
         """Whether the next pass is to go over the examples in parts."""
-        return self._sweeps is None and not self._crawls
+        return self._sweeps is None and not self._moves_together
 
     @property
     def want_bounds(self) -> bool:
@@ -118,7 +118,7 @@ class DearBlocks(PlaneBlocks):
         instead = self._search_cost * len(self._ids) + self._joint_work(self._last_sweep_work)
         finds_nothing = n_added == 0 and not self._seems_close
         if finds_nothing or work > (_LONG_FOR_LITTLE if self._is_slow else _LONG_SWEEPS) * instead:
-            self._crawls = True
+            self._moves_together = True
             with self.watch("ascent"):
                 self._ascend_together()
 

@@ -10,8 +10,8 @@ import numpy as np
 
 # The relative gap below which most planes are known.
 CLOSE = 0.1
-# The gap is that many times what the last sweep met after passes without bounds, and after the sweeps at a change of C, from the
-# least to the most.
+# What bounds find, over what the last sweep met before them: least and most, after passes without bounds and after the sweeps at
+# a change of C.
 _AFTER_PASSES, _AFTER_CHANGE = (1.0, 2.5), (0.3, 1.2)
 # What the mean over an iteration's sweeps leaves of the gap at its end.
 MEAN_LEAVES = 0.7

@@ -100,8 +100,8 @@ class PlaneBlocks(Blocks):
         self.seems_done = False
         self._mean: DenseWeights | None = None
         self._shown = self.weights
-        self._crawls = False  # what is moved together from now on
-        self._fell_short = False  # when it was moved so last
+        self._moves_together = False  # all planes, after each pass
+        self._fell_short = False  # of the gap that the last such move was to leave
         self._gaps: deque[float] = deque(maxlen=_WATCHED)
         self._watched_work = 0.0  # since the first of them, or longer
         self._forecast = Forecast()
@@ -234,11 +234,11 @@ class PlaneBlocks(Blocks):
 
     def _notice_failure(self, gap: float) -> None:
         """Go back to sweeps where moving all planes together did not get where it was to, and changed nothing."""
-        if self._crawls and self._fell_short and gap > (1.0 - _NO_GAIN) * self._gaps[-1]:
+        if self._moves_together and self._fell_short and gap > (1.0 - _NO_GAIN) * self._gaps[-1]:
             self._go_on_by_sweeps()
 
     def _go_on_by_sweeps(self) -> None:
-        self._crawls = self._fell_short = False
+        self._moves_together = self._fell_short = False
         self._gaps.clear()
         self._watched_work = 0.0
 
@@ -296,11 +296,11 @@ class PlaneBlocks(Blocks):
     def advance(self, *, precise: bool) -> None:
         """Visit the examples of the last pass with the planes that it found, then do what needs no search."""
         self._visit_found(precise=precise)
-        if not self._crawls:
+        if not self._moves_together:
             self.sweep_moving(precise=precise)
             self._watched_work += self._work
-            self._crawls = JointAscent.can_help(self._problem, self.sets.n_planes) and self._would_take_longer()
-        if self._crawls:
+            self._moves_together = JointAscent.can_help(self._problem, self.sets.n_planes) and self._would_take_longer()
+        if self._moves_together:
             with self.watch("ascent"):
                 self._ascend_together()
 
@@ -432,5 +432,5 @@ class PlaneBlocks(Blocks):
             drops_empty=drops,
             # Planes that are moved together were found at the point that is best for them: they join, though none is violated at
             # that of α, or would be found again and again.
-            insert_above=-np.inf if self._crawls else 0.0,
+            insert_above=-np.inf if self._moves_together else 0.0,
         )

@@ -55,12 +55,11 @@ class RowBlocks:
 
     def __init__(self, task: Task, blocks: _core.RowBlocks, max_sweeps: int | None) -> None:
         problem = task.problem
-        s: FloatArray = np.ones(problem.n_examples) if problem.sample_weight is None else problem.sample_weight
         self._task, self._problem, self._blocks = task, problem, blocks
         self._weights: DenseWeights = problem.zero_weights()
         # The first sweep after a pass is what visits are elsewhere.
         self._most_sweeps = np.inf if max_sweeps is None else 1 + max_sweeps
-        self._budget, self._n_weighted = task.C * float(s.sum()), int(np.count_nonzero(s))
+        self._budget, self._n_weighted = task.C_total, len(problem.searched_ids)
         self._tolerance = self._dual = 0.0
         self._gap: float | None = None
         self._reduction = _REDUCTION

@@ -212,7 +212,7 @@ def dual_bound(problem: KernelScores, C: float, cuts: SampledCuts, alpha: FloatA
     mass = np.zeros(problem.n_examples)
     for a, cut in used:
         mass[cut.planes.examples()] += a * cut.shares  # an example is in a sample once
-    most = C * (np.ones(problem.n_examples) if problem.sample_weight is None else problem.sample_weight)
+    most = C * problem.weight_of_examples
     scale = np.minimum(1.0, np.divide(most, mass, out=np.ones_like(mass), where=mass > 0.0))
     linear, coef = 0.0, np.zeros(problem.n_weights)
     for a, cut in used:

@@ -55,7 +55,7 @@ def block_passes(
     problem, C = task.problem, task.C
     if n_passes == 0:
         return
-    s = np.ones(problem.n_examples) if problem.sample_weight is None else problem.sample_weight
+    s = problem.weight_of_examples
     sets = _core.WorkingSets(problem.space, C * s, False, problem.nonnegative)
     w = problem.zero_weights()
     groups = np.array_split(problem.all_ids, max(1, min(_MOST_GROUPS, problem.n_examples // _GROUP_SIZE)))

@@ -23,14 +23,18 @@ _SLOW_SEARCH = 1e-2
 _MOST_BYTES = 4e9
 _BYTES_PER_TERM = 48
 _KEPT_PLANES = 10
-# With an exact kernel, columns of the matrix come back so seldom that they need not be kept. Where fewer are, cuts take less time
-# if a function gives the columns, or if values are such a share of their squares on average, of two classes and of more: cuts
-# leave most of them out. A C times k(x, x) above that makes cuts slow.
-_SHARE_OF_COLUMNS, _SMALL_VALUES, _TINY_VALUES, _LARGE = 0.25, 0.02, 0.002, 25.0
-# So many weights take few cuts, and so many examples no time that counts then; nor if these are single rows and the weights not
-# many. With a kernel only very few examples take none. Of graphs, whose searches take long, fewer make cuts the better choice.
-_FEW_GRAPHS = 20
-_FEW_WEIGHTS, _NOT_MANY_WEIGHTS, _FEW_EXAMPLES, _VERY_FEW_EXAMPLES = 64, 1000, 200, 50
+# With an exact kernel block-dual comes back to columns of the matrix: it is the choice where this share of them can be kept.
+_SHARE_OF_COLUMNS = 0.25
+# Else it is where the core computes columns and cuts would not leave most values out: the mean of k(x, z) over that of k(x, x) is
+# above this, of two classes and of more,
+_SMALL_VALUES, _TINY_VALUES = 0.02, 0.002
+# or cuts would be many: C times k(x, x) is above this.
+_LARGE = 25.0
+# One-slack is the choice for no more examples than this with no more weights than that: cuts are few then, and no time counts.
+_FEW_EXAMPLES, _FEW_WEIGHTS = 200, 64
+# The weights may be more where examples are single rows; with a kernel the examples must be fewer, and graphs, whose searches
+# take long, fewer still.
+_NOT_MANY_WEIGHTS, _VERY_FEW_EXAMPLES, _FEW_GRAPHS = 1000, 50, 20
 # With a kernel, rounding stops rows that are moved by pairs where C times k(x, x) is larger.
 _LARGEST = 1e9
 # Sequences with more places have one block each under block-dual, and cuts do at least as well.

@@ -124,7 +124,7 @@ class Solver(ABC):
     name: ClassVar[str]
     losses: ClassVar[frozenset[str]]  # none for a solver that minimises nothing: it has no primal either
     rescalings: ClassVar[frozenset[str]] = frozenset({"margin", "slack"})
-    helps_above_zero: ClassVar[str] = ""  # what to do where a run without bounds, which may, ends above w = 0
+    helps_above_zero: ClassVar[str] = ""  # advice where a run without bounds ends above the primal of w = 0
     has_dual: ClassVar[bool] = True
     patience: ClassVar[int] = 50  # evaluations of the primal that may leave the gap where it is before it has stalled
     needs: frozenset[str] = frozenset({"max_oracle", "vectors"})

@@ -109,8 +109,7 @@ class _Blocks:
     def __init__(self, task: Task, option: dict[str, Any]) -> None:
         self._task, self._option = task, option
         self._problem = problem = task.problem
-        s = np.ones(problem.n_examples) if problem.sample_weight is None else problem.sample_weight
-        self._budgets: FloatArray = task.C * s
+        self._budgets = task.C * problem.weight_of_examples
         self._ids = np.flatnonzero(self._budgets > 0.0)
         self._watch = Stopwatch("oracle", "steps", "weights")
         self._w: DenseWeights = problem.zero_weights()

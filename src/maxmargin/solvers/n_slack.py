@@ -68,7 +68,7 @@ class NSlack(Solver):
 
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per sweep over the examples, and none for a sweep that finds planes at w = 0."""
-        self._sweep = sweep = _Sweep(task, self.option)
+        self._sweep = sweep = _SlackSets(task, self.option)
         if planes is not None:
             sweep.start_from(planes)
         epsilon, has_epsilon = self.option["epsilon"], self.option["epsilon"] is not None
@@ -108,7 +108,7 @@ class NSlack(Solver):
         found = f"the last one found {n_added}" if n_added else ""
         return "for a sweep that finds no plane violated by more", found
 
-    _sweep: _Sweep | None = None
+    _sweep: _SlackSets | None = None
 
     def planes(self) -> _core.PlaneBatch | None:
         """Return the planes of all working sets."""
@@ -119,7 +119,7 @@ class NSlack(Solver):
         return None if self._sweep is None else self._sweep.unfinished()
 
 
-class _Sweep(Blocks):
+class _SlackSets(Blocks):
     """The working sets, the weights they give, and one way through the examples."""
 
     watched: ClassVar[tuple[str, ...]] = ("oracle", "assembly", "qp")
