@@ -253,6 +253,15 @@ ARGUMENTS = {
     "weights of a cache": (lambda s: _core.PlaneCache(s, 2).evaluate(np.zeros(1), None, 1), "weights has 1"),
     "anchor of a cache": (lambda s: _core.PlaneCache(s, 2).evaluate_anchor(np.zeros(1, np.float32), 1), "anchor has 1"),
     "sample_weight of a cache": (lambda s: _core.PlaneCache(s, 2).slope(0.5, np.ones(1)), "sample_weight has 1"),
+    "sum without vectors": (
+        lambda s: _core.PlaneCache(s, 2).add_best(1.0, None, np.zeros(s.n_weights)),
+        "keeps vectors",
+    ),
+    "length of a sum": (lambda s: _core.PlaneCache(s, 2, True).add_best(1.0, None, np.zeros(1)), "weights has 1"),
+    "sample_weight of a sum": (
+        lambda s: _core.PlaneCache(s, 2, True).add_best(1.0, np.ones(1), np.zeros(s.n_weights)),
+        "sample_weight has 1",
+    ),
     "searched by improve": (
         lambda s: _core.PlaneCache(s, 2).improve(planes_of(s), longs(4), np.zeros(s.n_weights)),
         "example 4",

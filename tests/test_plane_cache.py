@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 from native_models import planes_in
+from tagging_problem import tagging_problem
 
+import maxmargin as mm
 from maxmargin import _core
+from maxmargin.models import Chain, Pairwise
+from maxmargin.problems.linear import LinearProblem
 
 pytestmark = pytest.mark.core
 
@@ -79,10 +83,17 @@ class Pool:
         return batch
 
 
-def run_cache(rng, pool, capacity, n_steps=120):
+def summed(planes, pool, s):
+    """Return Σ s_i Δ_i and Σ s_i ψ_i."""
+    losses = sum(s[plane[0]] * plane[1] for plane in planes)
+    return losses, sum((s[plane[0]] * pool.psi[plane] for plane in planes), np.zeros(N_WEIGHTS))
+
+
+def run_cache(rng, pool, capacity, keeps_vectors, n_steps=120):
     """Random operations on both; every answer must agree."""
     space = _core.VectorSpace(N_CACHED, N_WEIGHTS, "margin")
-    cache = _core.PlaneCache(space, capacity)
+    cache = _core.PlaneCache(space, capacity, keeps_vectors)
+    assert cache.keeps_vectors == keeps_vectors
     model = CacheModel(N_CACHED, capacity, pool.psi.__getitem__)
     for _ in range(n_steps):
         w = rng.normal(size=N_WEIGHTS)
@@ -93,7 +104,14 @@ def run_cache(rng, pool, capacity, n_steps=120):
             model.insert(planes_in(batch))
         elif action == "best":
             cache.evaluate(w, None, int(rng.integers(1, 3)))
-            assert planes_in(cache.best()) == model.best(w)
+            if keeps_vectors and rng.random() < 0.5:
+                s, total = rng.uniform(0.5, 2.0, size=N_CACHED), np.zeros(N_WEIGHTS)
+                loss = cache.add_best(1.0, s, total)
+                expected_loss, expected_total = summed(model.best(w), pool, s)
+                assert loss == pytest.approx(expected_loss, abs=1e-12)
+                np.testing.assert_allclose(total, expected_total, atol=1e-12)
+            else:
+                assert planes_in(cache.best()) == model.best(w)
         elif action == "drop":
             age = int(rng.integers(1, 8))
             cache.drop_unused(age)
@@ -119,25 +137,28 @@ def run_cache(rng, pool, capacity, n_steps=120):
         assert all(len(slots) <= capacity for slots in model.slots)
 
 
+@pytest.mark.parametrize("keeps_vectors", [False, True])
 @pytest.mark.parametrize("capacity", [1, 2, 3, 10])
-def test_the_cache_keeps_the_most_recently_used_planes(capacity):
+def test_the_cache_keeps_the_most_recently_used_planes(capacity, keeps_vectors):
     for seed in range(15):
         rng = np.random.default_rng([seed, capacity])
-        run_cache(rng, Pool(rng), capacity)
+        run_cache(rng, Pool(rng), capacity, keeps_vectors)
 
 
+@pytest.mark.parametrize("keeps_vectors", [False, True])
 @pytest.mark.parametrize("capacity", [2, 3])
-def test_the_cache_keeps_its_planes_apart_when_some_have_no_entries(capacity):
+def test_the_cache_keeps_its_planes_apart_when_some_have_no_entries(capacity, keeps_vectors):
     # An output may differ from the truth in loss and not in features.
     for seed in range(15):
         rng = np.random.default_rng([seed, capacity])
-        run_cache(rng, Pool(rng, smallest=0), capacity)
+        run_cache(rng, Pool(rng, smallest=0), capacity, keeps_vectors)
 
 
-def test_the_cache_values_planes_anywhere_between_the_anchor_and_w():
+@pytest.mark.parametrize("keeps_vectors", [False, True])
+def test_the_cache_values_planes_anywhere_between_the_anchor_and_w(keeps_vectors):
     rng = np.random.default_rng(9)
     pool = Pool(rng)
-    cache = _core.PlaneCache(_core.VectorSpace(N_CACHED, N_WEIGHTS, "margin"), 10)
+    cache = _core.PlaneCache(_core.VectorSpace(N_CACHED, N_WEIGHTS, "margin"), 10, keeps_vectors)
     for batch in pool.batches:
         cache.insert(batch)
     s = rng.uniform(0.5, 2.0, size=N_CACHED)
@@ -167,3 +188,60 @@ def test_the_cache_values_planes_anywhere_between_the_anchor_and_w():
     check(anchor, w)
     cache.move_anchor(0.4)
     check(0.6 * anchor + 0.4 * w, w)
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+def test_vectors_of_a_chain_make_the_cut_of_its_best_planes(rescaling):
+    X, Y = tagging_problem()
+    problem = Chain(4, ends=True).bind(X, Y, rescaling=rescaling)
+    s = np.random.default_rng(0).uniform(0.5, 2.0, size=len(X))
+    with_vectors, without = (_core.PlaneCache(problem.space, 3, keeps) for keeps in (True, False))
+    for seed in range(5):
+        batch = problem.space.separate(
+            problem.all_ids, np.random.default_rng(seed).normal(size=problem.n_weights), None, 1
+        )
+        with_vectors.insert(batch)
+        without.insert(batch)
+    for seed in range(5, 10):
+        w = 0.1 * np.random.default_rng(seed).normal(size=problem.n_weights)
+        total, expected = np.zeros(problem.n_weights), np.zeros(problem.n_weights)
+        for cache in (with_vectors, without):
+            cache.evaluate(w, None, 1)
+        loss = with_vectors.add_best(1.0, s, total)
+        best = without.best()
+        problem.space.add(best, s[best.examples()], expected)
+        assert loss == pytest.approx(s[best.examples()] @ best.losses())
+        np.testing.assert_allclose(total, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("stabilization", [None, "line-search"])
+def test_training_is_the_same_with_vectors_in_the_cache_and_without(monkeypatch, stabilization):
+    X, Y = tagging_problem()
+    wide = [np.column_stack([x] * 60) for x in X]  # so many features that vectors of them all do not fit
+    assert not Chain(4).bind(X, Y).has_room_for(10)
+    options = {"solver": "one-slack", "tol": 1e-3, "solver_options": {"cache_size": 2, "stabilization": stabilization}}
+    made = []
+    plain_cache = _core.PlaneCache
+
+    def cache(space, capacity, keeps_vectors):
+        made.append(keeps_vectors)
+        return plain_cache(space, capacity, keeps_vectors)
+
+    monkeypatch.setattr(_core, "PlaneCache", cache)
+    duals = []
+    for keeps in (True, False):
+        monkeypatch.setattr(LinearProblem, "has_room_for", lambda self, n, keeps=keeps: keeps)
+        duals.append(mm.train(Chain(4), wide, Y, 0.01, **options).certificate.dual)
+    assert made == [True, False]
+    assert duals[0] == pytest.approx(duals[1], rel=1e-3)
+
+
+def test_vectors_are_kept_where_they_take_no_more_memory_than_the_features():
+    rng = np.random.default_rng(0)
+    # 30 nodes of 5 features each; two labels have 10 weights for nodes and 4 for pairs.
+    graphs = [mm.Graph(rng.normal(size=(30, 5)), np.column_stack([range(29), range(1, 30)])) for _ in range(3)]
+    problem = Pairwise(2).bind(graphs, [rng.integers(2, size=30) for _ in graphs])
+    most = problem.space.n_products // (3 * problem.n_weights)
+    assert most >= 10
+    assert problem.has_room_for(most)
+    assert not problem.has_room_for(most + 1)

@@ -69,6 +69,19 @@ over the products g_k·g_l alone; the μ_j keep chosen coordinates of w non-nega
         .def_prop_ro("mu", [](const BudgetQP& qp) { return copy_to_numpy(qp.mu()); }, nb::rv_policy::move)
         .def_prop_ro("values", [](const BudgetQP& qp) { return copy_to_numpy(qp.values()); }, nb::rv_policy::move,
                      "F_k = c_k − w·g_k for each plane.")
+        .def_prop_ro(
+            "gram",
+            [](const BudgetQP& qp) {
+                const std::size_t n = qp.size();
+                std::vector<double> products;
+                products.reserve(n * n);
+                for (std::size_t k = 0; k < n; ++k) {
+                    const std::span<const double> row = qp.products(k);
+                    products.insert(products.end(), row.begin(), row.end());
+                }
+                return to_numpy(std::move(products), {n, n});
+            },
+            nb::rv_policy::move, "Products of all planes with each other.")
         .def_prop_ro("slack", &BudgetQP::slack, "ξ = max(0, max F_k).")
         .def_prop_ro("dual", &BudgetQP::dual)
         .def_prop_ro("gap", &BudgetQP::gap);

@@ -123,11 +123,12 @@ void bind_cache(nb::module_& m) {
     nb::class_<PlaneCache>(m, "PlaneCache")
         .def(
             "__init__",
-            [](PlaneCache* self, std::shared_ptr<PlaneSpace> space, int capacity) {
+            [](PlaneCache* self, std::shared_ptr<PlaneSpace> space, int capacity, bool keeps_vectors) {
                 require_between("capacity", capacity, 1, std::numeric_limits<int>::max());
-                new (self) PlaneCache(space, capacity);
+                new (self) PlaneCache(space, capacity, keeps_vectors);
             },
-            arg("space"), arg("capacity"), nb::keep_alive<1, 2>())
+            arg("space"), arg("capacity"), arg("keeps_vectors") = false, nb::keep_alive<1, 2>())
+        .def_prop_ro("keeps_vectors", &PlaneCache::keeps_vectors)
         .def_prop_ro("n_planes", &PlaneCache::n_planes)
         .def("planes", &PlaneCache::planes, Released())
         .def(
@@ -167,6 +168,15 @@ void bind_cache(nb::module_& m) {
         .def("drop_unused", &PlaneCache::drop_unused, arg("age"), Released())
         .def("move_anchor", &PlaneCache::move_anchor, arg("t"), Released())
         .def("best", [](PlaneCache& self, double t) { return interruptible([&] { return self.best(t); }); }, arg("t") = 1.0)
+        .def(
+            "add_best",
+            [](PlaneCache& self, double t, OptionalDoubles sample_weight, Mutable1<double> sum) {
+                require(self.keeps_vectors(), "add_best needs a cache that keeps vectors.");
+                check_sample_weight(sample_weight, self.space());
+                check_weights(sum.shape(0), self.space());
+                return interruptible([&] { return self.add_best(t, data_or_null(sample_weight), sum.data()); });
+            },
+            arg("t"), arg("sample_weight").none(), arg("sum").noconvert())
         .def(
             "slope",
             [](const PlaneCache& self, double t, OptionalDoubles sample_weight) {

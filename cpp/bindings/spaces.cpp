@@ -315,6 +315,18 @@ void bind_arithmetic(nb::class_<PlaneSpace>& space) {
             },
             arg("batch"), arg("coefficients"), arg("weights").noconvert())
         .def(
+            "vectors",
+            [](const PlaneSpace& self, const PlaneBatch& batch) {
+                self.check(batch);
+                const auto n_weights = static_cast<size_t>(self.n_weights());
+                std::vector<double> out(static_cast<size_t>(batch.size()) * n_weights);
+                for_each_plane(self, batch, [&](int64_t k, PlaneScratch& scratch) {
+                    self.add(batch.examples[k], batch.code(k), batch.losses[k], 1.0, out.data() + static_cast<size_t>(k) * n_weights, scratch);
+                });
+                return to_numpy(std::move(out), {static_cast<size_t>(batch.size()), n_weights});
+            },
+            arg("batch"))
+        .def(
             "inner",
             [](const PlaneSpace& self, const PlaneBatch& batch, int64_t i, int64_t j) {
                 if (std::min(i, j) < 0 || std::max(i, j) >= batch.size()) throw nb::index_error();

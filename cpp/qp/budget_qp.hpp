@@ -51,6 +51,8 @@ public:
     std::span<const double> alpha() const { return alpha_; }
     std::span<const double> mu() const { return mu_; }
     std::span<const double> values() const { return values_; }
+    // Of a plane with all that are held.
+    std::span<const double> products(std::size_t k) const { return {gram_row(k), size()}; }
     double slack() const;
     double dual() const;
     double gap() const;

@@ -6,7 +6,8 @@
 
 namespace maxmargin {
 
-inline double dot(const float* a, const float* b, size_t n) {
+template <class A, class B>
+double dot(const A* a, const B* b, size_t n) {
     double sum[8] = {};
     size_t j = 0;
     for (; j + 8 <= n; j += 8)

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "solvers/float_vectors.hpp"
+
 namespace maxmargin {
 
 namespace {
@@ -11,8 +13,28 @@ constexpr int64_t examples_per_chunk = 64;
 constexpr size_t most_reserved = 16;
 }
 
-PlaneCache::PlaneCache(std::shared_ptr<const PlaneSpace> space, int capacity)
-    : space_(std::move(space)), capacity_(static_cast<size_t>(capacity)), caches_(space_->n_examples()) {}
+PlaneCache::PlaneCache(std::shared_ptr<const PlaneSpace> space, int capacity, bool keeps_vectors)
+    : space_(std::move(space)),
+      capacity_(static_cast<size_t>(capacity)),
+      keeps_vectors_(keeps_vectors),
+      n_weights_(static_cast<size_t>(space_->n_weights())),
+      scratch_(space_->scratch()),
+      caches_(space_->n_examples()) {}
+
+void PlaneCache::write_vector(int64_t example, size_t entry) {
+    if (!keeps_vectors_) return;
+    ExampleCache& cache = caches_[example];
+    cache.vectors.resize(cache.entries.size() * n_weights_);
+    double* psi = cache.vectors.data() + entry * n_weights_;
+    std::fill_n(psi, n_weights_, 0.0);
+    const Entry& added = cache.entries[entry];
+    space_->add(static_cast<int32_t>(example), cache.code(added), added.loss, 1.0, psi, *scratch_);
+}
+
+template <class Scalar>
+double PlaneCache::product(const ExampleCache& cache, size_t entry, const Scalar* w) const {
+    return dot(cache.vectors.data() + entry * n_weights_, w, n_weights_);
+}
 
 // Puts a code in the place of an entry's; codes of another length (sparse vectors) are laid out anew.
 void PlaneCache::replace(ExampleCache& cache, Entry& entry, Code code) {
@@ -48,6 +70,10 @@ void PlaneCache::drop_unused(int64_t age) {
             if (is_old(entry)) continue;
             Entry moved = entry;
             std::copy_n(cache.codes.begin() + entry.begin, entry.length, cache.codes.begin() + end);
+            if (keeps_vectors_) {
+                const auto from = cache.vectors.begin() + (&entry - cache.entries.data()) * static_cast<std::ptrdiff_t>(n_weights_);
+                std::copy_n(from, n_weights_, cache.vectors.begin() + static_cast<std::ptrdiff_t>(n_kept * n_weights_));
+            }
             moved.begin = end;
             end += entry.length;
             cache.entries[n_kept++] = moved;
@@ -55,6 +81,7 @@ void PlaneCache::drop_unused(int64_t age) {
         n_planes_ -= static_cast<int64_t>(cache.entries.size() - n_kept);
         cache.entries.resize(n_kept);
         cache.codes.resize(end);
+        if (keeps_vectors_) cache.vectors.resize(n_kept * n_weights_);
     }
 }
 
@@ -84,6 +111,7 @@ void PlaneCache::insert(const PlaneBatch& planes) {
             const auto begin = static_cast<uint32_t>(cache.codes.size());
             cache.codes.insert(cache.codes.end(), code.begin(), code.end());
             cache.entries.push_back({loss, 0.0, 0.0, tick_, n_cuts_, begin, static_cast<uint32_t>(code.size()), false});
+            write_vector(planes.examples[k], cache.entries.size() - 1);
             ++n_planes_;
             continue;
         }
@@ -94,6 +122,7 @@ void PlaneCache::insert(const PlaneBatch& planes) {
         oldest.last_used = tick_;
         oldest.last_cut = n_cuts_;
         oldest.has_anchor = false;
+        write_vector(planes.examples[k], static_cast<size_t>(&oldest - cache.entries.data()));
     }
 }
 
@@ -117,9 +146,11 @@ std::vector<int32_t> PlaneCache::improve(PlaneBatch& found, std::span<const int3
         const double reached = is_found ? std::max(0.0, value_of(example, found.code(next), found.losses[next])) : 0.0;
         const Entry* best = nullptr;
         double best_value = reached;
-        for (const Entry& entry : caches_[example].entries) {
-            const Code code = caches_[example].code(entry);
-            const double v = value_of(example, code, entry.loss);
+        const ExampleCache& cache = caches_[example];
+        for (size_t e = 0; e < cache.entries.size(); ++e) {
+            const Entry& entry = cache.entries[e];
+            const Code code = cache.code(entry);
+            const double v = keeps_vectors_ ? entry.loss - product(cache, e, w) : value_of(example, code, entry.loss);
             if (v > best_value && exceeds(v, reached, example, code, entry.loss)) {
                 best_value = v;
                 best = &entry;
@@ -152,6 +183,14 @@ void PlaneCache::value_planes(WeightsView w, const Workers& workers, bool only_n
         Memory& memory = memories[thread];
         const int64_t end = std::min((chunk + 1) * examples_per_chunk, n);
         for (int64_t i = chunk * examples_per_chunk; i < end; ++i) {
+            if (keeps_vectors_) {
+                ExampleCache& cache = caches_[i];
+                for (size_t e = 0; e < cache.entries.size(); ++e) {
+                    if (only_new && cache.entries[e].has_anchor) continue;
+                    store(cache.entries[e], w.exact ? product(cache, e, w.exact) : product(cache, e, w.rounded));
+                }
+                continue;
+            }
             memory.codes.clear();
             memory.losses.clear();
             memory.entries.clear();
@@ -196,20 +235,39 @@ int64_t PlaneCache::best_entry(const ExampleCache& cache, double t) {
     return best;
 }
 
-PlaneBatch PlaneCache::best(double t) {
+template <class Use>
+void PlaneCache::use_best(double t, Use&& use) {
     ++tick_;
     ++n_cuts_;
-    PlaneBatch batch;
     for (size_t i = 0; i < caches_.size(); ++i) {
         if (i % examples_per_chunk == 0) heartbeat();
         if (const int64_t e = best_entry(caches_[i], t); e >= 0) {
             Entry& entry = caches_[i].entries[e];
             entry.last_used = tick_;
             entry.last_cut = n_cuts_;
-            batch.add(static_cast<int32_t>(i), entry.loss, caches_[i].code(entry));
+            use(i, static_cast<size_t>(e));
         }
     }
+}
+
+PlaneBatch PlaneCache::best(double t) {
+    PlaneBatch batch;
+    use_best(t, [&](size_t i, size_t e) {
+        const Entry& entry = caches_[i].entries[e];
+        batch.add(static_cast<int32_t>(i), entry.loss, caches_[i].code(entry));
+    });
     return batch;
+}
+
+double PlaneCache::add_best(double t, const double* sample_weight, double* sum) {
+    double loss = 0.0;
+    use_best(t, [&](size_t i, size_t e) {
+        const double s = sample_weight ? sample_weight[i] : 1.0;
+        const double* psi = caches_[i].vectors.data() + e * n_weights_;
+        loss += s * caches_[i].entries[e].loss;
+        for (size_t j = 0; j < n_weights_; ++j) sum[j] += s * psi[j];
+    });
+    return loss;
 }
 
 double PlaneCache::slope(double t, const double* sample_weight) const {

@@ -2,6 +2,9 @@
 //
 // A cut can be composed from the caches alone. Two products are kept per plane, with the latest weights w it was valued at
 // and with an anchor point, so that the best cached planes anywhere on the line through the two cost no scoring.
+//
+// With few weights, ψ of each plane may be kept too: a product is then one of short vectors, where it would read all rows in
+// which the output differs from the truth.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +18,7 @@ namespace maxmargin {
 
 class PlaneCache {
   public:
-    PlaneCache(std::shared_ptr<const PlaneSpace> space, int capacity);
+    PlaneCache(std::shared_ptr<const PlaneSpace> space, int capacity, bool keeps_vectors = false);
 
     // Adds each plane to its example's cache; one already there counts as used, a full cache loses its oldest plane.
     void insert(const PlaneBatch& planes);
@@ -37,12 +40,15 @@ class PlaneCache {
     // The best plane of each example at (1 − t) anchor + t w, as a batch (examples whose best value is ≤ 0 left out). These
     // planes count as used.
     PlaneBatch best(double t);
+    // Their sum, where vectors are kept: sum += Σ_i s_i ψ_i. Returns Σ_i s_i Δ_i.
+    double add_best(double t, const double* sample_weight, double* sum);
 
     // d/dt of Σ_i s_i max(0, best value of i) at (1 − t) anchor + t w.
     double slope(double t, const double* sample_weight) const;
 
     const PlaneSpace& space() const { return *space_; }
     int64_t n_planes() const { return n_planes_; }
+    bool keeps_vectors() const { return keeps_vectors_; }
     // All planes, by example.
     PlaneBatch planes() const;
 
@@ -59,16 +65,26 @@ class PlaneCache {
     struct ExampleCache {
         std::vector<Entry> entries;
         std::vector<int32_t> codes;
+        std::vector<double> vectors;  // ψ of each entry, end to end, where they are kept
         Code code(const Entry& entry) const { return {codes.data() + entry.begin, entry.length}; }
     };
     static double value(const Entry& entry, double t) { return entry.loss - ((1.0 - t) * entry.at_anchor + t * entry.at_w); }
     static int64_t best_entry(const ExampleCache& cache, double t);  // −1: none is worth more than 0
     static void replace(ExampleCache& cache, Entry& entry, Code code);
+    void write_vector(int64_t example, size_t entry);
+    // use(example, number of its entry) for the best plane of each example, which counts as used.
+    template <class Use>
+    void use_best(double t, Use&& use);
+    template <class Scalar>
+    double product(const ExampleCache& cache, size_t entry, const Scalar* w) const;
     template <class Store>
     void value_planes(WeightsView w, const Workers& workers, bool only_new, Store&& store);
 
     std::shared_ptr<const PlaneSpace> space_;
     size_t capacity_;
+    bool keeps_vectors_;
+    size_t n_weights_;
+    std::unique_ptr<PlaneScratch> scratch_;
     int64_t tick_ = 0;
     int64_t n_cuts_ = 0;
     int64_t n_planes_ = 0;

@@ -177,6 +177,10 @@ class Problem(ABC):
         """What decoding a row takes, in rows of features that could be read meanwhile; where there are rows."""
         return 0.0
 
+    def has_room_for(self, vectors_each: int) -> bool:
+        """Return whether so many vectors of all weights for each example take no more memory than the data do."""
+        return False
+
     # A search written in Python takes some tens of microseconds at least, and more if it is any work.
     _ROWS_PER_SEARCH = 500.0
 

@@ -45,6 +45,10 @@ class LinearProblem(Problem):
         """How many numbers are multiplied when a row of features is read, on average."""
         return max(self.space.n_products, 1) / max(self.space.n_rows, 1)
 
+    def has_room_for(self, vectors_each: int) -> bool:
+        """Return whether so many vectors of all weights for each example take no more memory than the features do."""
+        return self.has_vectors and vectors_each * self.n_examples * self.n_weights <= self.space.n_products
+
     @property
     def rows_per_example(self) -> float:
         """How many places of a sequence an example has, on average; 1 for anything else."""

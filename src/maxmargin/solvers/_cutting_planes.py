@@ -57,7 +57,6 @@ class CutModel:
         self._prune_after = prune_after
         self._n_solved = self._n_before = 0
         self._losses: FloatArray = np.zeros(0)
-        self._gram: FloatArray = np.zeros((0, 0))
         # By cut: as one matrix they would all be copied for each cut that comes.
         self._at_nonnegative: list[FloatArray] = []
         self._idle = np.zeros(0, np.int64)
@@ -91,10 +90,10 @@ class CutModel:
 
     def store(self, planes: _core.PlaneBatch | None) -> StoredCuts | None:
         """Return the cuts for a later run; None where an interrupt struck between a cut and its products."""
-        n_products = {len(self._losses), len(self._gram), len(self._at_nonnegative)}
+        n_products = {len(self._losses), len(self._qp), len(self._at_nonnegative)}
         if n_products != {self.size}:
             return None
-        return StoredCuts(self.cuts, self._losses, self._gram, self._at_nonnegative.copy(), planes)
+        return StoredCuts(self.cuts, self._losses, self._qp.gram, self._at_nonnegative.copy(), planes)
 
     def restore(self, stored: StoredCuts) -> None:
         """Start from the cuts of an earlier run; the model has none yet."""
@@ -120,7 +119,6 @@ class CutModel:
             )
         self._qp.add(loss, np.ascontiguousarray(row), at_nonnegative)
         self._losses = np.append(self._losses, loss)
-        self._gram = np.block([[self._gram, row[:-1, None]], [row[None, :]]])
         self._at_nonnegative.append(at_nonnegative)
         self._idle = np.append(self._idle, 0)
         self._alpha = np.append(self._alpha, 0.0)
@@ -164,7 +162,6 @@ class CutModel:
         self._qp.remove(old)
         self.cuts.remove(old)
         self._losses = np.delete(self._losses, old)
-        self._gram = np.delete(np.delete(self._gram, old, 0), old, 1)
         is_old = set(old.tolist())
         self._at_nonnegative = [row for k, row in enumerate(self._at_nonnegative) if k not in is_old]
         self._idle = np.delete(self._idle, old)
@@ -178,7 +175,9 @@ class Separator:
     """
 
     def __init__(self, problem: Problem, cache_size: int, refresh: float, watch: Stopwatch) -> None:
-        self.cache = _core.PlaneCache(problem.space, cache_size) if cache_size else None
+        self.cache: _core.PlaneCache | None = None
+        if cache_size:
+            self.cache = _core.PlaneCache(problem.space, cache_size, problem.has_room_for(cache_size))
         self._problem = problem
         self.watch = watch
         n_portions = int(np.ceil(1.0 / refresh))
@@ -201,10 +200,18 @@ class Separator:
             return False
         with self.watch("cache"):
             self.cache.evaluate(weights.exact, weights.rounded, self._problem.n_jobs)
-            batch = self.cache.best()
+        self.load_best(model)
+        return model.pending_value(weights) > needed
+
+    def load_best(self, model: CutModel, t: float = 1.0) -> None:
+        """Make the cut of the best cached planes the model's pending one, at so much of the way from the anchor to w."""
+        assert self.cache is not None
         with self.watch("assembly"):
-            model.cuts.assemble(self._problem.space, batch, self._problem.sample_weight)
-            return model.pending_value(weights) > needed
+            if self.cache.keeps_vectors:
+                total = np.zeros(self._problem.n_weights)
+                model.cuts.load(self.cache.add_best(t, self._problem.sample_weight, total), total)
+            else:
+                model.cuts.assemble(self._problem.space, self.cache.best(t), self._problem.sample_weight)
 
     def ask(self, model: CutModel, weights: DenseWeights, needed: float, *, precise: bool) -> bool:
         """Make the cut of what the oracle finds at ``weights`` the model's pending one; without a cache no plane of it is kept.

@@ -152,11 +152,9 @@ class CachedLineSearch(LineSearchSeparator):
                 self._cache.evaluate(w.exact, w.rounded, problem.n_jobs)
                 t = self._find_step(lambda t: self._cache.slope(t, problem.sample_weight))
                 self._cache.move_anchor(t)
-                batch = self._cache.best(_LOOK_AHEAD)
-            with model.watch("assembly"):
-                model.cuts.assemble(problem.space, batch, problem.sample_weight)
-                if model.pending_value(w) > needed:
-                    return False
+            self._separator.load_best(model, _LOOK_AHEAD)
+            if model.pending_value(w) > needed:
+                return False
         self._set_point()
         return self._separator.ask_all(model, self.point, precise=False)
 
