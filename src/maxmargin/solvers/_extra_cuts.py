@@ -8,8 +8,7 @@ which output j repels those after it, follows a set point K of the share of plac
 
 Random outputs are the best one with each place relabelled with probability K: they differ from it, not from the one before, by K.
 
-Mixed cuts go beyond the paper and take no search of their own: each has, of a random half of the examples, the planes of this
-exact pass, and of the others those of the one before it. Any choice of one plane of each example is a cut.
+Cuts without searches of their own, beyond the paper: see ``_mixed_cuts.py``.
 
 How outputs become cuts:
 
@@ -21,7 +20,8 @@ How outputs become cuts:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ _SWEEPS = 2
 NOTHING_ADDED: Record = {"extra_violations": None, "diversity": None, "strengths": None}
 
 
-class ExtraCuts:
+class ExtraCuts(ABC):
     """The cuts of an iteration beyond the first."""
 
     def __init__(self, task: Task, options: Mapping[str, Any]) -> None:
@@ -53,27 +53,11 @@ class ExtraCuts:
                 "Pairwise) and rescaling='margin'."
             )
         self._problem = problem
-        self._C, self._rng = task.C, task.rng
         self._most = int(options["cuts_per_iteration"])
-        self._share = float(options["diversity"])
         self._annealing = float(options["cut_annealing"])
-        self._source, self._combination = options["extra_cuts"], options["combination"]
-        self._strengths = np.full(self._most - 1, float(options["initial_strength"]))
         self._n_made = 0
-        self._found: list[_core.PlaneBatch] = []  # at the weights of this iteration
-        self._used = self._shares = np.zeros(0)  # strengths and diversity of that search
-        self._last: _core.PlaneBatch | None = None  # the best ones of the exact pass before, for mixed cuts
-        self._summed, self._loss, self._total = _core.PlaneBatch(), 0.0, np.zeros(problem.n_weights)
+        self._best: _core.PlaneBatch | None = None  # the most violated planes, once those of this iteration are found
         self.record: Record = NOTHING_ADDED  # what the history says of the cuts that were added last
-        if self._combination == "dual" and not problem.has_vectors:
-            raise ValueError(
-                "solver_options: combination='dual' needs products of planes, which exact kernels have not."
-            )
-        if self._source == "mixed" and self._combination != "ordering":
-            raise ValueError(
-                f"solver_options: combination={self._combination!r} is for several outputs of one search, which "
-                "extra_cuts='mixed' has not."
-            )
 
     def separate(self, model: CutModel, separator: Separator, *, precise: bool) -> bool:
         """Make the most violated cut the model's pending one, from the same search as the others; False where there are none.
@@ -82,22 +66,26 @@ class ExtraCuts:
         """
         if self._n_extra == 0:
             return False
-        self._find(model, model.weights, precise=precise)
-        separator.keep(self._found[0], self._problem.all_ids, model.weights)
+        self._best = self._find(model, model.weights, precise=precise)
+        separator.keep(self._best, self._problem.all_ids, model.weights)
         separator.forget_unused()
-        self._load(model, self._found[0])
+        model.cuts.load(*self._first(model, self._best))
         return True
 
     def add(self, model: CutModel, weights: DenseWeights, *, precise: bool) -> None:
         """Keep more cuts found at these weights, where the most violated one has been kept; the QP is yet to be solved."""
         self.record = NOTHING_ADDED
         if self._n_extra > 0:
-            if not self._found:
-                self._find(model, weights, precise=precise)
-            with model.watch("extra"):
-                batches = self._mixed() if self._source == "mixed" else self._combined(self._found, model, weights)
-            self._keep(model, batches)
-        self._found = []
+            if self._best is None:
+                self._best = self._find(model, weights, precise=precise)
+            values = []
+            for loss, total in self._others(model, weights):
+                model.cuts.load(loss, total)
+                values.append(model.pending_value(model.weights))
+                model.keep_pending()
+            violations = [self._problem.mean_of(value - model.slack) for value in values]
+            self.record = {"extra_violations": violations, **self._details()}
+        self._best = None
         self._n_made += 1
 
     @property
@@ -108,15 +96,43 @@ class ExtraCuts:
     def _n_extra(self) -> int:
         return min(self._most, max(1, round(self._most * self._fade))) - 1
 
-    def _find(self, model: CutModel, weights: DenseWeights, *, precise: bool) -> None:
+    @abstractmethod
+    def _find(self, model: CutModel, weights: DenseWeights, *, precise: bool) -> _core.PlaneBatch:
+        """Search for what the cuts of this iteration are made of, and return the most violated planes."""
+
+    @abstractmethod
+    def _first(self, model: CutModel, best: _core.PlaneBatch) -> tuple[float, FloatArray]:
+        """Return the cut of the most violated planes."""
+
+    @abstractmethod
+    def _others(self, model: CutModel, weights: DenseWeights) -> Iterable[tuple[float, FloatArray]]:
+        """Return the other cuts of this iteration."""
+
+    @abstractmethod
+    def _details(self) -> Record:
+        """Return what the history says of them beside their violations."""
+
+
+class OutputCuts(ExtraCuts):
+    """Cuts of several outputs of each example that were found at the same w."""
+
+    def __init__(self, task: Task, options: Mapping[str, Any]) -> None:
+        super().__init__(task, options)
+        self._C, self._rng = task.C, task.rng
+        self._share = float(options["diversity"])
+        self._source, self._combination = options["extra_cuts"], options["combination"]
+        self._strengths = np.full(self._most - 1, float(options["initial_strength"]))
+        self._found: list[_core.PlaneBatch] = []
+        self._used = self._shares = np.zeros(0)  # strengths and diversity of that search
+        self._sums = RunningSum(self._problem)
+        if self._combination == "dual" and not self._problem.has_vectors:
+            raise ValueError(
+                "solver_options: combination='dual' needs products of planes, which exact kernels have not."
+            )
+
+    def _find(self, model: CutModel, weights: DenseWeights, *, precise: bool) -> _core.PlaneBatch:
         """Search for the outputs of all examples, and steer the strengths of the next search."""
-        if self._n_made % _SUMMED_AFRESH == 0:
-            self._summed, self._loss = _core.PlaneBatch(), 0.0
-            self._total[:] = 0.0
-        if self._source == "mixed":
-            with model.watch("oracle"):
-                self._found = [self._problem.separate(self._problem.all_ids, weights, precise=precise)]
-            return
+        self._sums.begin_pass()
         problem, n, wanted = self._problem, self._n_extra, self._share * self._fade
         self._used = np.full(n, wanted) if self._source == "random" else self._strengths[:n].copy()
         with model.watch("extra"):
@@ -126,26 +142,19 @@ class ExtraCuts:
         self._shares = diversity / most if most > 0.0 else np.zeros(n)
         if self._source == "diverse":
             self._strengths[:n] = steered(self._strengths[:n], wanted, self._shares)
+        return self._found[0]
 
-    def _keep(self, model: CutModel, batches: list[_core.PlaneBatch]) -> None:
-        values = []
-        for batch in batches:
-            self._load(model, batch)
-            values.append(model.pending_value(model.weights))
-            model.keep_pending()
-        self.record = {
-            "extra_violations": [self._problem.mean_of(value - model.slack) for value in values],
-            "diversity": self._shares.tolist(),
-            "strengths": self._used.tolist(),
-        }
-
-    def _load(self, model: CutModel, batch: _core.PlaneBatch) -> None:
-        """Make the cut of some planes the pending one: the sum of those before them, changed where they differ."""
+    def _first(self, model: CutModel, best: _core.PlaneBatch) -> tuple[float, FloatArray]:
         with model.watch("assembly"):
-            problem = self._problem
-            self._loss += problem.space.add_changes(self._summed, batch, problem.sample_weight, self._total)
-            self._summed = batch
-            model.cuts.load(self._loss, self._total)
+            return self._sums.of(best)
+
+    def _others(self, model: CutModel, weights: DenseWeights) -> Iterable[tuple[float, FloatArray]]:
+        with model.watch("extra"):
+            batches = self._combined(self._found, model, weights)
+        return (self._first(model, batch) for batch in batches)
+
+    def _details(self) -> Record:
+        return {"diversity": self._shares.tolist(), "strengths": self._used.tolist()}
 
     def _combined(
         self, planes: list[_core.PlaneBatch], model: CutModel, weights: DenseWeights
@@ -161,21 +170,35 @@ class ExtraCuts:
         dual = _core.DualChoice(problem.space, planes, model.weights.exact, problem.sample_weight)
         return [choice.batch(dual.choose(self._C, linear, m, _SWEEPS)) for m in range(1, len(planes))]
 
-    def _mixed(self) -> list[_core.PlaneBatch]:
-        """Return cuts of planes of this pass and of the last one; none after the first."""
-        (now,), last = self._found, self._last
-        self._last = now
-        if last is None:
-            return []
-        choice, n = Choices(self._problem, [now, last]), self._problem.n_examples
-        return [choice.batch(self._rng.integers(2, size=n)) for _ in range(self._n_extra)]
-
 
 def steered(strengths: FloatArray, wanted: float, found: FloatArray) -> FloatArray:
     """Return λ after one step towards the set point K."""
     larger = np.maximum(wanted, found)
     change = np.divide(wanted - found, larger, out=np.zeros_like(found), where=larger > 0.0)
     return np.asarray(strengths * (1.0 + 0.5 * change))
+
+
+class RunningSum:
+    """Sums of planes, one of each example: each is the one before it, changed where the planes differ."""
+
+    def __init__(self, problem: LinearProblem) -> None:
+        self._problem = problem
+        self._n_passes = 0
+        self._planes, self._loss, self._total = _core.PlaneBatch(), 0.0, np.zeros(problem.n_weights)
+
+    def begin_pass(self) -> None:
+        """Start from 0 every now and then."""
+        if self._n_passes % _SUMMED_AFRESH == 0:
+            self._planes, self._loss = _core.PlaneBatch(), 0.0
+            self._total[:] = 0.0
+        self._n_passes += 1
+
+    def of(self, planes: _core.PlaneBatch) -> tuple[float, FloatArray]:
+        """Return Σ s_i Δ_i and Σ s_i ψ_i, the latter in the place of the last one."""
+        problem = self._problem
+        self._loss += problem.space.add_changes(self._planes, planes, problem.sample_weight, self._total)
+        self._planes = planes
+        return self._loss, self._total
 
 
 class Choices:

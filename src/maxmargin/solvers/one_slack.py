@@ -24,7 +24,8 @@ import numpy as np
 from maxmargin._parameters import is_integer, is_number
 from maxmargin.problems.base import Problem
 from maxmargin.solvers._cutting_planes import CutModel, Separator, StoredCuts
-from maxmargin.solvers._extra_cuts import COMBINATIONS, NOTHING_ADDED, SOURCES, ExtraCuts
+from maxmargin.solvers._extra_cuts import COMBINATIONS, NOTHING_ADDED, SOURCES, ExtraCuts, OutputCuts
+from maxmargin.solvers._mixed_cuts import MixedCuts
 from maxmargin.solvers._sample_start import add_sample_cut
 from maxmargin.solvers._stabilized import CachedLineSearch, LineSearchSeparator, ScoredLineSearch, block_passes
 from maxmargin.solvers._timing import Stopwatch
@@ -138,7 +139,9 @@ class OneSlack(Solver):
         separator = Separator(problem, cache_size, self.option["refresh"], watch)
         stabilized = self._line_search(task, model, separator)
         self._model, self._separator, self._n_sampled = model, separator, 0
-        self._extra = ExtraCuts(task, self.option) if self.option["cuts_per_iteration"] > 1 else None
+        self._extra = None
+        if self.option["cuts_per_iteration"] > 1:
+            self._extra = (MixedCuts if self.option["extra_cuts"] == "mixed" else OutputCuts)(task, self.option)
         violation = best_primal = np.inf
         n_in_vain = 0
         if planes is not None:
