@@ -221,24 +221,22 @@ std::int64_t BudgetQP::ascend(double tolerance, std::int64_t max_steps) {
     return step > 0.0 ? steps : 0;
 }
 
+// Whole rows are written, though the matrix is symmetric: its columns lie far apart in memory.
 void BudgetQP::build_reduced_gram() {
     reduced_gram_.resize(stride_ * stride_);
-    std::vector<std::size_t> positive;
+    const std::size_t n = size();
+    std::vector<double> at_positive;  // (g_k)_j of all k, for one j of P after the other
     for (std::size_t j = 0; j < n_nonnegative_; ++j) {
-        if (mu_[j] > 0.0) positive.push_back(j);
+        if (mu_[j] <= 0.0) continue;
+        for (std::size_t k = 0; k < n; ++k) at_positive.push_back(at_nonnegative_[k * n_nonnegative_ + j]);
     }
-    std::vector<double> packed(size() * positive.size());
-    for (std::size_t k = 0; k < size(); ++k) {
-        for (std::size_t i = 0; i < positive.size(); ++i) {
-            packed[k * positive.size() + i] = at_nonnegative_[k * n_nonnegative_ + positive[i]];
-        }
-    }
-    for (std::size_t k = 0; k < size(); ++k) {
+    for (std::size_t k = 0; k < n; ++k) {
         heartbeat();
-        for (std::size_t l = 0; l <= k; ++l) {
-            const double product = inner(packed.data() + k * positive.size(), packed.data() + l * positive.size(),
-                                         positive.size());
-            reduced_gram_[k * stride_ + l] = reduced_gram_[l * stride_ + k] = gram_row(k)[l] - product;
+        double* row = reduced_gram_.data() + k * stride_;
+        std::copy_n(gram_row(k), n, row);
+        for (std::size_t of_j = 0; of_j < at_positive.size(); of_j += n) {
+            const double* column = at_positive.data() + of_j;
+            for (std::size_t l = 0; l < n; ++l) row[l] -= column[k] * column[l];
         }
     }
 }
