@@ -93,6 +93,15 @@ def test_cuts_multiply_and_add_up_like_dense_vectors(kind, n_weights, n_threads)
     assert np.array_equal(rounded, np.clip(moved, -1e37, 1e37).astype(np.float32))
 
 
+def test_a_split_integer_does_not_fill_the_place_of_a_zero():
+    # As many entries as places: 40,000 takes two, before the half widens all of them.
+    vector, w = np.array([40_000.0, 0.0, 0.5]), np.array([1.0, 10.0, 100.0])
+    cuts = _core.CutSet(3)
+    cuts.load(0.0, vector)
+    assert cuts.pending_dot(w) == vector @ w
+    assert cuts.keep(1) == [vector @ vector]
+
+
 def test_a_cut_assembled_after_another_one_starts_from_zero():
     rng = np.random.default_rng(4)
     space = _core.VectorSpace(5, 9000, "margin")

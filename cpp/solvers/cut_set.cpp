@@ -21,12 +21,13 @@ bool is_zero_line(const Number* line) {
     return !nonzero;
 }
 
-double squared_norm(const double* w, int64_t n) {
+template <class Number>
+double dot(const Number* a, const double* b, int64_t n) {
     double sum[8] = {};
     int64_t j = 0;
     for (; j + 8 <= n; j += 8)
-        for (int lane = 0; lane < 8; ++lane) sum[lane] += w[j + lane] * w[j + lane];
-    for (; j < n; ++j) sum[0] += w[j] * w[j];
+        for (int lane = 0; lane < 8; ++lane) sum[lane] += static_cast<double>(a[j + lane]) * b[j + lane];
+    for (; j < n; ++j) sum[0] += static_cast<double>(a[j]) * b[j];
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
@@ -159,6 +160,8 @@ void CutSet::compress(const std::vector<Number>& dense) {
         start.rest = static_cast<int64_t>(pending_.offset.size());
         start.value = static_cast<int64_t>(std::max(pending_.narrow.size(), pending_.wide.size()));
         for (const uint16_t at : rest) push_value(pending_, at, static_cast<double>(dense[begin + at]));
+        const int64_t n_entries = static_cast<int64_t>(pending_.offset.size()) - start.rest;
+        start.is_full = n_entries == end - begin && rest.size() == static_cast<size_t>(n_entries);
     }
     const auto n = static_cast<int64_t>(pending_.offset.size());
     pending_.start[n_blocks_] = {n, n, n, static_cast<int64_t>(std::max(pending_.narrow.size(), pending_.wide.size()))};
@@ -196,6 +199,7 @@ double CutSet::dot_block(const Cut& cut, int64_t block, const Number* dense) {
         return static_cast<double>(units + sum_at<Sum>(base, offset + start.rest, n_rest, [&](int64_t j) { return static_cast<Sum>(values[j]); }));
     }
     const double* values = cut.wide.data() + start.value;
+    if (start.is_full) return dot(base, values, n_rest);
     return static_cast<double>(units) + sum_at<double>(base, offset + start.rest, n_rest, [&](int64_t j) { return values[j]; });
 }
 
@@ -257,7 +261,7 @@ double CutSet::add(std::span<const double> coefficients, double* w, float* round
             add_block(cuts_[k], b, coefficients[k], w);
         }
         const int64_t begin = b * block_size, end = std::min(begin + block_size, n_weights_);
-        norm2[b] = squared_norm(w + begin, end - begin);
+        norm2[b] = dot(w + begin, w + begin, end - begin);
         if (!rounded) return;
         for (int64_t j = begin; j < end; ++j) rounded[j] = to_float(w[j]);
     });

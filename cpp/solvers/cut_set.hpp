@@ -42,8 +42,10 @@ class CutSet {
 
   private:
     // Where a block's entries lie in offset: those of value 1, then of −1, then the rest; value is that of the rest's values.
+    // A full block has a value for each of its coordinates, one after the other, as cuts of few weights have.
     struct BlockStart {
         int64_t plus = 0, minus = 0, rest = 0, value = 0;
+        bool is_full = false;
     };
     struct Cut {
         double loss = 0.0;
