@@ -198,6 +198,42 @@ void BudgetQP::lengthen() {
     refresh();
 }
 
+// G − B_P B_Pᵀ for the set P of coordinates that μ holds at 0 now.
+class BudgetQP::ReducedGram final : public GramRows {
+public:
+    explicit ReducedGram(BudgetQP& qp) : qp_(qp), n_(qp.size()), diagonal_(n_), is_made_(n_, 0) {
+        for (std::size_t j = 0; j < qp.n_nonnegative_; ++j) {
+            if (qp.mu_[j] <= 0.0) continue;
+            for (std::size_t k = 0; k < n_; ++k) at_positive_.push_back(qp.at_nonnegative_[k * qp.n_nonnegative_ + j]);
+        }
+        qp.reduced_gram_.resize(qp.stride_ * qp.stride_);
+        for (std::size_t k = 0; k < n_; ++k) {
+            diagonal_[k] = qp.gram_row(k)[k];
+            for (std::size_t at = k; at < at_positive_.size(); at += n_) diagonal_[k] -= at_positive_[at] * at_positive_[at];
+        }
+    }
+
+    const double* diagonal() const { return diagonal_.data(); }
+    const double* row(std::size_t k) override {
+        double* row = qp_.reduced_gram_.data() + k * qp_.stride_;
+        if (is_made_[k]) return row;
+        std::copy_n(qp_.gram_row(k), n_, row);
+        for (std::size_t begin = 0; begin < at_positive_.size(); begin += n_) {
+            const double* column = at_positive_.data() + begin;
+            for (std::size_t l = 0; l < n_; ++l) row[l] -= column[k] * column[l];
+        }
+        is_made_[k] = 1;
+        return row;
+    }
+
+private:
+    BudgetQP& qp_;
+    std::size_t n_;
+    std::vector<double> at_positive_;  // B_kj of all k, for one j of P after the other
+    std::vector<double> diagonal_;
+    std::vector<char> is_made_;
+};
+
 // D with the best μ is quadratic wherever the set P of coordinates with μ_j > 0 does not change: there w_P = 0 and
 // the Gram matrix is that of the other coordinates, G − B_P B_Pᵀ. So each ascent is a Newton step on a piecewise
 // quadratic: solve the QP of the present piece, then go as far towards its solution as the true D rises.
@@ -205,11 +241,11 @@ std::int64_t BudgetQP::ascend(double tolerance, std::int64_t max_steps) {
     if (n_nonnegative_ == 0) {
         return smo(gram_.data(), stride_, size(), values_.data(), alpha_.data(), budget_, tolerance, max_steps).steps;
     }
-    build_reduced_gram();
+    ReducedGram reduced(*this);
     std::vector<double> target = alpha_;
     // Half the tolerance leaves room for what the line search gives away.
-    const std::int64_t steps = smo(reduced_gram_.data(), stride_, size(), values_.data(), target.data(), budget_,
-                                   0.5 * tolerance, max_steps).steps;
+    const std::int64_t steps =
+        smo(reduced, reduced.diagonal(), size(), values_.data(), target.data(), budget_, 0.5 * tolerance, max_steps).steps;
     std::vector<double> direction(size());
     for (std::size_t k = 0; k < size(); ++k) direction[k] = target[k] - alpha_[k];
     const double step = line_search(direction);
@@ -219,26 +255,6 @@ std::int64_t BudgetQP::ascend(double tolerance, std::int64_t max_steps) {
         for (std::size_t k = 0; k < size(); ++k) alpha_[k] = std::max(0.0, alpha_[k] + step * direction[k]);
     }
     return step > 0.0 ? steps : 0;
-}
-
-// Whole rows are written, though the matrix is symmetric: its columns lie far apart in memory.
-void BudgetQP::build_reduced_gram() {
-    reduced_gram_.resize(stride_ * stride_);
-    const std::size_t n = size();
-    std::vector<double> at_positive;  // (g_k)_j of all k, for one j of P after the other
-    for (std::size_t j = 0; j < n_nonnegative_; ++j) {
-        if (mu_[j] <= 0.0) continue;
-        for (std::size_t k = 0; k < n; ++k) at_positive.push_back(at_nonnegative_[k * n_nonnegative_ + j]);
-    }
-    for (std::size_t k = 0; k < n; ++k) {
-        heartbeat();
-        double* row = reduced_gram_.data() + k * stride_;
-        std::copy_n(gram_row(k), n, row);
-        for (std::size_t of_j = 0; of_j < at_positive.size(); of_j += n) {
-            const double* column = at_positive.data() + of_j;
-            for (std::size_t l = 0; l < n; ++l) row[l] -= column[k] * column[l];
-        }
-    }
 }
 
 // The t in [0, 1] where D(α + t·direction), with the best μ at each t, is largest. With a = Σ α_k B_k and

@@ -58,12 +58,12 @@ public:
     double gap() const;
 
 private:
+    class ReducedGram;
     const double* gram_row(std::size_t k) const { return gram_.data() + k * stride_; }
     void reserve(std::size_t planes);
     void refresh();
     std::int64_t ascend(double tolerance, std::int64_t max_steps);
     void lengthen();
-    void build_reduced_gram();
     double line_search(std::span<const double> direction) const;
 
     double budget_;
@@ -76,7 +76,7 @@ private:
     std::vector<double> at_nonnegative_;      // B, size × n_nonnegative
     std::vector<double> sum_at_nonnegative_;  // Σ_k α_k B_kj
     std::vector<double> mu_;
-    std::vector<double> reduced_gram_;  // stride × stride, only where J is not empty
+    std::vector<double> reduced_gram_;  // stride × stride, only where J is not empty; rows in use: see ReducedGram
 };
 
 }  // namespace maxmargin

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 
 #include "qp/unspent.hpp"
@@ -34,17 +35,26 @@ private:
     T* data_;
 };
 
-struct Problem {
+struct StoredRows {
     const double* gram;
     std::size_t stride;
+    const double* operator()(std::size_t k) const { return gram + k * stride; }
+};
+
+struct MadeRows {
+    GramRows* rows;
+    const double* operator()(std::size_t k) const { return rows->row(k); }
+};
+
+template <class Rows>
+struct Problem {
+    Rows row;
     std::size_t n;
     const double* diagonal;
     double* values;
     double* alpha;
     double zero_mass;  // on the zero plane: budget − Σα, or infinite
     double ridge;
-
-    const double* row(std::size_t k) const { return gram + k * stride; }
 };
 
 struct Move {
@@ -56,7 +66,8 @@ struct Move {
 
 // Second-order choice of the pair: the mass goes to the plane of largest value, from where that gains the most.
 // Unlike LIBSVM's, the gain counts that a plane cannot give more than it has.
-Move best_move(const Problem& problem) {
+template <class Rows>
+Move best_move(const Problem<Rows>& problem) {
     Move move;
     double top = 0.0;
     for (std::size_t k = 0; k < problem.n; ++k) {
@@ -105,7 +116,8 @@ Move best_move(const Problem& problem) {
 }
 
 // False if the step is lost in rounding.
-bool apply(Problem& problem, const Move& move) {
+template <class Rows>
+bool apply(Problem<Rows>& problem, const Move& move) {
     double& up_mass = move.up == kZeroPlane ? problem.zero_mass : problem.alpha[move.up];
     double& down_mass = move.down == kZeroPlane ? problem.zero_mass : problem.alpha[move.down];
     const double step = move.step;
@@ -163,7 +175,8 @@ void solve_positive_definite(double* h, std::size_t m, double* b) {
 //
 // The system is that of the differences to the reference. Its diagonal is raised by what rounding in G may have taken
 // from it; the exact line search then undoes the shortening along directions of almost no curvature.
-bool newton_step(Problem& problem, const std::size_t* members, std::size_t m, std::size_t reference, double* system,
+template <class Rows>
+bool newton_step(Problem<Rows>& problem, const std::size_t* members, std::size_t m, std::size_t reference, double* system,
                  double* direction, double* change) {
     constexpr double kRounding = 1e-14;
     const bool to_zero_plane = reference == kZeroPlane;
@@ -230,7 +243,8 @@ bool newton_step(Problem& problem, const std::size_t* members, std::size_t m, st
 
 // Newton steps until one ends inside: then D is maximal over the planes that still carry mass. Pair moves alone
 // crawl when planes are nearly collinear, as the late cuts of a training are; they only have to find these planes.
-std::int64_t optimise_carriers(Problem& problem) {
+template <class Rows>
+std::int64_t optimise_carriers(Problem<Rows>& problem) {
     const std::size_t n = problem.n;
     const auto carriers = static_cast<std::size_t>(
         std::count_if(problem.alpha, problem.alpha + n, [](double mass) { return mass > 0.0; }));
@@ -254,24 +268,10 @@ std::int64_t optimise_carriers(Problem& problem) {
     return steps;
 }
 
-}  // namespace
-
-SmoResult smo(const double* gram, std::size_t stride, std::size_t n, double* values, double* alpha, double budget,
-              double tolerance, std::int64_t max_steps, double ridge) {
-    if (budget == kInfinity && !(ridge > 0.0)) {
-        throw std::invalid_argument("smo: an infinite budget needs the ridge 1/(2C) that was added to the Gram matrix");
-    }
-    Scratch<double, kPlanesOnStack> diagonal(n);
-    double alpha_sum = 0.0;
-    for (std::size_t k = 0; k < n; ++k) {
-        diagonal.get()[k] = gram[k * stride + k];
-        alpha_sum += alpha[k];
-    }
-    Problem problem{gram, stride, n, diagonal.get(), values, alpha, budget - alpha_sum, ridge};
-    if (budget < kInfinity) problem.zero_mass = unspent(problem.zero_mass, n, budget);
-
+template <class Rows>
+SmoResult solve(Problem<Rows>& problem, double tolerance, std::int64_t max_steps) {
     // Few enough that a solve which needs Newton steps soon gets them, enough that one which does not never pays.
-    const std::int64_t pairs_per_round = 8 + static_cast<std::int64_t>(n / 8);
+    const std::int64_t pairs_per_round = 8 + static_cast<std::int64_t>(problem.n / 8);
     // Gaps need not fall in every round, but one that has not for so long is made of rounding errors.
     constexpr int kPatience = 30;
     double best_gap = kInfinity;
@@ -297,6 +297,30 @@ SmoResult smo(const double* gram, std::size_t stride, std::size_t n, double* val
         }
     }
     return {move.gap, steps};
+}
+
+double sum_of(const double* numbers, std::size_t n) { return std::accumulate(numbers, numbers + n, 0.0); }
+
+}  // namespace
+
+SmoResult smo(const double* gram, std::size_t stride, std::size_t n, double* values, double* alpha, double budget,
+              double tolerance, std::int64_t max_steps, double ridge) {
+    if (budget == kInfinity && !(ridge > 0.0)) {
+        throw std::invalid_argument("smo: an infinite budget needs the ridge 1/(2C) that was added to the Gram matrix");
+    }
+    Scratch<double, kPlanesOnStack> diagonal(n);
+    for (std::size_t k = 0; k < n; ++k) diagonal.get()[k] = gram[k * stride + k];
+    double left = budget - sum_of(alpha, n);
+    if (budget < kInfinity) left = unspent(left, n, budget);
+    Problem<StoredRows> problem{{gram, stride}, n, diagonal.get(), values, alpha, left, ridge};
+    return solve(problem, tolerance, max_steps);
+}
+
+SmoResult smo(GramRows& gram, const double* diagonal, std::size_t n, double* values, double* alpha, double budget,
+              double tolerance, std::int64_t max_steps) {
+    const double left = unspent(budget - sum_of(alpha, n), n, budget);
+    Problem<MadeRows> problem{{&gram}, n, diagonal, values, alpha, left, 0.0};
+    return solve(problem, tolerance, max_steps);
 }
 
 }  // namespace maxmargin

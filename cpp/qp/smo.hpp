@@ -23,11 +23,22 @@ struct SmoResult {
     std::int64_t steps;  // pair moves and Newton steps
 };
 
+// Rows of a Gram matrix of which few are needed: those of planes that carry mass or come to.
+class GramRows {
+public:
+    virtual ~GramRows() = default;
+    // The row stays where it is as long as a solve lasts.
+    virtual const double* row(std::size_t k) = 0;
+};
+
 // Requires: α feasible, `values` = F at this α, G symmetric and positive semidefinite up to rounding (row k starts
 // at gram + k·stride), ridge > 0 if the budget is infinite. Throws std::invalid_argument if that last one fails.
 // Ensures: α feasible, `values` = F at the new α, D not decreased, and gap ≤ tolerance unless max_steps were made or
 // rounding allows no further progress. Allocates nothing for n ≤ 64.
 SmoResult smo(const double* gram, std::size_t stride, std::size_t n, double* values, double* alpha, double budget,
               double tolerance, std::int64_t max_steps, double ridge = 0.0);
+// The same with a finite budget, for rows that are made when they are asked for; diagonal: G_kk.
+SmoResult smo(GramRows& gram, const double* diagonal, std::size_t n, double* values, double* alpha, double budget,
+              double tolerance, std::int64_t max_steps);
 
 }  // namespace maxmargin
