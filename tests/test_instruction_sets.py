@@ -1,9 +1,11 @@
 """The kernels compiled for every instruction set this CPU has; all other tests run the fastest only."""
 
+import numpy as np
 import pytest
 import test_decoders as decoders
 import test_forest as forests
 
+import maxmargin as mm
 from maxmargin import _core
 
 pytestmark = pytest.mark.core
@@ -45,6 +47,21 @@ def test_float32_is_almost_as_good(n_labels):
 @pytest.mark.parametrize("n_first", forests.WIDTHS)
 def test_tables_are_passed_through_as_by_enumeration(n_first):
     forests.test_messages_through_tables_of_any_shape_are_right(n_first)
+
+
+@pytest.mark.usefixtures("instruction_set")
+@pytest.mark.parametrize("precise", [False, True])
+@pytest.mark.parametrize("n_labels", [2, 3, 7, 12])
+def test_what_a_row_scores_does_not_depend_on_the_rows_beside_it(n_labels, precise):
+    # Else ties are decided by how threads share the examples out, and iterates depend on n_jobs.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9, 53))
+    problem = mm.models.Multiclass(n_labels).bind(X, rng.integers(n_labels, size=9))
+    w = 0.01 * rng.normal(size=problem.n_weights)
+    rounded = None if precise else w.astype(np.float32)
+    together = problem.space.separate(problem.all_ids, w, rounded, 1)
+    alone = [problem.space.separate(np.array([i]), w, rounded, 1) for i in range(9)]
+    assert together.values().tolist() == [value for batch in alone for value in batch.values().tolist()]
 
 
 def test_the_fastest_is_used_and_the_baseline_is_always_there():

@@ -70,17 +70,17 @@ inline void sum_tile(const Row& row, const Scalar* weights, int stride, Scalar* 
 
 // Four dense rows at once: one accumulator chain per row hides the latency of the additions.
 template <int Width, class Scalar, class Value>
-inline void sum_tile_of_four(const Value* x, int64_t n_features, const Scalar* weights, int stride, Scalar* out) {
+inline void sum_tile_of_four(const Value* const (&x)[4], int64_t n_features, const Scalar* weights, int stride, Scalar* const (&out)[4]) {
     Scalar sum[4][Width] = {};
     for (int64_t f = 0; f < n_features; ++f) {
         const Scalar* w = weights + f * stride;
         for (int r = 0; r < 4; ++r) {
-            const Scalar v = static_cast<Scalar>(x[r * n_features + f]);
+            const Scalar v = static_cast<Scalar>(x[r][f]);
             for (int k = 0; k < Width; ++k) sum[r][k] += v * w[k];
         }
     }
     for (int r = 0; r < 4; ++r)
-        for (int k = 0; k < Width; ++k) out[r * stride + k] = sum[r][k];
+        for (int k = 0; k < Width; ++k) out[r][k] = sum[r][k];
 }
 
 // One label: sixteen partial sums over the features.
@@ -117,15 +117,21 @@ template <class Scalar, class Value>
 void score_dense(const ScoreTask<Scalar>& task, const Value* values) {
     const int64_t d = task.features->n_features;
     const int stride = task.stride;
-    int64_t r = 0;
     const auto start = [&](int64_t i) { return values + (task.rows ? task.rows[i] : task.first_row + i) * d; };
-    if (!task.rows && (stride == 4 || stride == 8))
-        for (; r + 4 <= task.n_rows; r += 4) {
-            if (stride == 4) sum_tile_of_four<4>(start(r), d, task.weights, stride, task.out + r * stride);
-            else sum_tile_of_four<8>(start(r), d, task.weights, stride, task.out + r * stride);
-        }
-    for (; r < task.n_rows; ++r)
-        score_row(DenseRow<Value>{start(r), d}, task.weights, stride, task.out + r * stride);
+    if (task.rows || (stride != 4 && stride != 8)) {
+        for (int64_t r = 0; r < task.n_rows; ++r) score_row(DenseRow<Value>{start(r), d}, task.weights, stride, task.out + r * stride);
+        return;
+    }
+    // The last row is summed again where fewer than four are left: other loops round otherwise, and what a row scores must not depend
+    // on those it is asked for with.
+    const auto place = [&](int64_t r) { return r < task.n_rows ? r : task.n_rows - 1; };
+    for (int64_t r = 0; r < task.n_rows; r += 4) {
+        const int64_t at[4] = {r, place(r + 1), place(r + 2), place(r + 3)};
+        const Value* const x[4] = {start(at[0]), start(at[1]), start(at[2]), start(at[3])};
+        Scalar* const out[4] = {task.out + at[0] * stride, task.out + at[1] * stride, task.out + at[2] * stride, task.out + at[3] * stride};
+        if (stride == 4) sum_tile_of_four<4>(x, d, task.weights, stride, out);
+        else sum_tile_of_four<8>(x, d, task.weights, stride, out);
+    }
 }
 
 template <class Scalar, class MakeRow>
