@@ -78,8 +78,8 @@ class SDM(BlockSolver):
             None,
             lambda v: v is None or (is_number(v) and 1.0 <= v < 2.0),
             "a number ≥ 1 and < 2, or None",
-            "how much flatter than it is the dual counts as in steps of a block. None: 1.5 while type-II loops come in long "
-            "rows, as at a large C, else 1, the paper's; with epsilon always 1",
+            "how much flatter than it is the dual counts as in steps of a block. None: 1.5 while type-II loops come in "
+            "rows of more than 10, as at a large C, else 1, the paper's; with epsilon always 1",
         ),
         "dual_change": Option(
             None,
@@ -141,7 +141,8 @@ class SDM(BlockSolver):
             if not is_optimal and n_loops >= kappa1:
                 most = kappa2 - (n_loops - kappa1) % kappa2
                 violations = self._type_two(task, blocks, tau, tau_inner, most)
-                if adapts:
+                # A row that κ2 cut short says nothing but that it might have been long.
+                if adapts and (len(violations) > _MANY_LOOPS or len(violations) < most):
                     self._relaxation = _OVER_RELAXED if len(violations) > _MANY_LOOPS else 1.0
             n_loops += 1 + len(violations)
 
