@@ -13,8 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
 from maxmargin import _core
+from maxmargin.solvers._cutting_planes import CutModel, Separator
 from maxmargin.solvers._extra_cuts import _SUMMED_AFRESH, COMBINATIONS, SOURCES, Choices, RunningSum, steered
-from maxmargin.solvers._mixed_cuts import MixedPlanes, MixedRows
+from maxmargin.solvers._mixed_cuts import MixedCuts, MixedPlanes, MixedRows
+from maxmargin.solvers._timing import Stopwatch
+from maxmargin.solvers.base import Task
+from maxmargin.solvers.one_slack import OneSlack
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -225,8 +229,7 @@ def test_mixes_of_rows_and_of_planes_are_the_explicit_sums(weighted):
         mixed.begin(passes[0])
         assert list(mixed.mixes(takes_last)) == []
         for last, now in itertools.pairwise(passes):
-            mixed.begin(now)
-            loss, total = mixed.latest()
+            loss, total = mixed.begin(now)
             expected_loss, expected = explicit(now, np.ones(len(X)))
             assert loss == pytest.approx(expected_loss)
             np.testing.assert_allclose(total, expected, atol=1e-12)
@@ -234,6 +237,31 @@ def test_mixes_of_rows_and_of_planes_are_the_explicit_sums(weighted):
                 of_last, of_now = explicit(last, chosen), explicit(now, 1 - chosen)
                 assert loss == pytest.approx(of_last[0] + of_now[0])
                 np.testing.assert_allclose(total, of_last[1] + of_now[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_planes_of_the_cache_that_are_better_than_what_was_found_make_the_first_cut(monkeypatch, has_room):
+    _, native_model, X, Y = problems(4)["graph"]
+    problem = native_model.bind(X, Y)
+    monkeypatch.setattr(problem, "can_be_inexact", True)
+    monkeypatch.setattr(problem, "has_room_for", lambda vectors_each: has_room)
+    watch = Stopwatch("oracle", "extra", "cache", "assembly", "gram", "qp", "weights")
+    model, separator = CutModel(problem, 1.0, 50, watch), Separator(problem, 5, 1.0, watch)
+    rng = np.random.default_rng(0)
+    elsewhere = problem.zero_weights()
+    elsewhere.exact[...] = rng.normal(size=problem.n_weights)
+    model.weights.exact[...] = 0.3 * rng.normal(size=problem.n_weights)
+    for weights in (elsewhere, model.weights):
+        weights.touch()
+    right, wrong = (problem.separate(problem.all_ids, w, precise=True) for w in (model.weights, elsewhere))
+    separator.keep(right, problem.all_ids, model.weights)
+    monkeypatch.setattr(problem, "separate", lambda *_, **__: wrong)
+    options = OneSlack({"cuts_per_iteration": 2, "extra_cuts": "mixed"}).option
+    extra = MixedCuts(Task(problem, 1.0, "hinge", 1e-3, rng, None), options)
+    with pytest.warns(mm.InexactOracleWarning):
+        extra.separate(model, separator, precise=True)
+    worth = right.losses() - problem.space.dots(right, model.weights.exact)
+    assert model.pending_value(model.weights) == pytest.approx(worth.sum())
 
 
 def test_running_sums_start_afresh_now_and_then():

@@ -107,6 +107,7 @@ void PlaneCache::insert(const PlaneBatch& planes) {
                 const size_t room = std::min(capacity_, most_reserved);
                 cache.entries.reserve(room);
                 cache.codes.reserve(room * code.size());
+                if (keeps_vectors_) cache.vectors.reserve(room * n_weights_);
             }
             const auto begin = static_cast<uint32_t>(cache.codes.size());
             cache.codes.insert(cache.codes.end(), code.begin(), code.end());

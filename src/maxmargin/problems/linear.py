@@ -47,7 +47,8 @@ class LinearProblem(Problem):
 
     def has_room_for(self, vectors_each: int) -> bool:
         """Return whether so many vectors of all weights for each example take no more memory than the features do."""
-        return self.has_vectors and vectors_each * self.n_examples * self.n_weights <= self.space.n_products
+        n_values = self.space.n_products // self.space.stride
+        return self.has_vectors and vectors_each * self.n_examples * self.n_weights <= n_values
 
     @property
     def rows_per_example(self) -> float:

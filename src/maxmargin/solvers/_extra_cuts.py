@@ -21,7 +21,7 @@ How outputs become cuts:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,8 @@ class ExtraCuts(ABC):
         self._best = self._find(model, model.weights, precise=precise)
         separator.keep(self._best, self._problem.all_ids, model.weights)
         separator.forget_unused()
-        model.cuts.load(*self._first(model, self._best))
+        with model.watch("assembly"):
+            model.cuts.load(*self._first(self._best))
         return True
 
     def add(self, model: CutModel, weights: DenseWeights, *, precise: bool) -> None:
@@ -77,7 +78,7 @@ class ExtraCuts(ABC):
         self.record = NOTHING_ADDED
         if self._n_extra > 0:
             if self._best is None:
-                self._best = self._find(model, weights, precise=precise)
+                self._first(self._find(model, weights, precise=precise))
             values = []
             for loss, total in self._others(model, weights):
                 model.cuts.load(loss, total)
@@ -101,12 +102,12 @@ class ExtraCuts(ABC):
         """Search for what the cuts of this iteration are made of, and return the most violated planes."""
 
     @abstractmethod
-    def _first(self, model: CutModel, best: _core.PlaneBatch) -> tuple[float, FloatArray]:
-        """Return the cut of the most violated planes."""
+    def _first(self, best: _core.PlaneBatch) -> tuple[float, FloatArray]:
+        """Return the cut of the most violated planes, which may be better ones than were found where a search is not exact."""
 
     @abstractmethod
-    def _others(self, model: CutModel, weights: DenseWeights) -> Iterable[tuple[float, FloatArray]]:
-        """Return the other cuts of this iteration."""
+    def _others(self, model: CutModel, weights: DenseWeights) -> Iterator[tuple[float, FloatArray]]:
+        """Yield the other cuts of this iteration, each of which may stand where the one before it stood."""
 
     @abstractmethod
     def _details(self) -> Record:
@@ -144,14 +145,16 @@ class OutputCuts(ExtraCuts):
             self._strengths[:n] = steered(self._strengths[:n], wanted, self._shares)
         return self._found[0]
 
-    def _first(self, model: CutModel, best: _core.PlaneBatch) -> tuple[float, FloatArray]:
-        with model.watch("assembly"):
-            return self._sums.of(best)
+    def _first(self, best: _core.PlaneBatch) -> tuple[float, FloatArray]:
+        return self._sums.of(best)
 
-    def _others(self, model: CutModel, weights: DenseWeights) -> Iterable[tuple[float, FloatArray]]:
+    def _others(self, model: CutModel, weights: DenseWeights) -> Iterator[tuple[float, FloatArray]]:
         with model.watch("extra"):
             batches = self._combined(self._found, model, weights)
-        return (self._first(model, batch) for batch in batches)
+        self._found = []
+        for batch in batches:
+            with model.watch("assembly"):
+                yield self._sums.of(batch)
 
     def _details(self) -> Record:
         return {"diversity": self._shares.tolist(), "strengths": self._used.tolist()}

@@ -1,7 +1,8 @@
 """Several cuts in one iteration of the 1-slack method without more searches: beyond Guzman-Rivera, Kohli and Batra (2013).
 
 The first cut is that of the most violated planes. Each of the others has, of a random half of the examples, the planes of this
-exact pass, and of the others those of the exact pass before it: any choice of one plane of each example is a cut.
+exact pass, and of the others those of the exact pass before it: any choice of one plane of each example is a cut. Where the pass
+was made for a cut alone (by a line search, or in portions), the examples are searched again.
 
 Where vectors of all weights are short against the data of an example, s_i (Δ_i, ψ_i) of both passes are written out once, and
 a mix is a sum of rows. Elsewhere sums of planes are changed into each other where they differ.
@@ -9,7 +10,7 @@ a mix is a sum of rows. Elsewhere sums of planes are changed into each other whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,19 +40,20 @@ class MixedCuts(ExtraCuts):
 
     def _find(self, model: CutModel, weights: DenseWeights, *, precise: bool) -> _core.PlaneBatch:
         with model.watch("oracle"):
-            best = self._problem.separate(self._problem.all_ids, weights, precise=precise)
-        with model.watch("assembly"):
-            self._passes.begin(best)
-        return best
+            return self._problem.separate(self._problem.all_ids, weights, precise=precise)
 
-    def _first(self, model: CutModel, best: _core.PlaneBatch) -> tuple[float, FloatArray]:
-        with model.watch("assembly"):
-            return self._passes.latest()
+    def _first(self, best: _core.PlaneBatch) -> tuple[float, FloatArray]:
+        return self._passes.begin(best)
 
-    def _others(self, model: CutModel, weights: DenseWeights) -> Iterable[tuple[float, FloatArray]]:
+    def _others(self, model: CutModel, weights: DenseWeights) -> Iterator[tuple[float, FloatArray]]:
         takes_last = self._rng.integers(2, size=(self._n_extra, self._problem.n_examples))
-        with model.watch("assembly"):
-            return self._passes.mixes(takes_last)
+        mixes = self._passes.mixes(takes_last)
+        while True:
+            with model.watch("assembly"):
+                mix = next(mixes, None)
+            if mix is None:
+                return
+            yield mix
 
     def _details(self) -> Record:
         return {"diversity": [], "strengths": []}
@@ -62,29 +64,30 @@ class MixedRows:
 
     def __init__(self, problem: LinearProblem) -> None:
         self._problem = problem
-        self._now: FloatArray | None = None
-        self._last: FloatArray | None = None
+        self._now, self._last = (np.zeros((problem.n_examples, 1 + problem.n_weights)) for _ in range(2))
+        self._n_passes = 0
 
-    def begin(self, planes: _core.PlaneBatch) -> None:
-        """Take the planes of another pass."""
+    def begin(self, planes: _core.PlaneBatch) -> tuple[float, FloatArray]:
+        """Take the planes of another pass, and return their cut."""
         problem, ids = self._problem, planes.examples()
-        rows = np.zeros((problem.n_examples, 1 + problem.n_weights))
+        self._now, self._last = self._last, self._now
+        rows = self._now
+        rows[...] = 0.0
         rows[ids, 0], rows[ids, 1:] = planes.losses(), problem.space.vectors(planes)
-        self._now, self._last = rows * problem.weight_of_examples[:, None], self._now
+        rows *= problem.weight_of_examples[:, None]
+        self._n_passes += 1
+        return self._parts(rows.sum(axis=0))
 
-    def latest(self) -> tuple[float, FloatArray]:
-        """Return the cut of the latest pass."""
-        assert self._now is not None
-        total = self._now.sum(axis=0)
+    def mixes(self, takes_last: Any) -> Iterator[tuple[float, FloatArray]]:
+        """Yield a cut for each row, which says whose planes are those of the last pass; none after the first pass."""
+        if self._n_passes > 1:
+            # Not BLAS: it would start threads of its own whatever n_jobs says.
+            changes = np.einsum("mi,ij->mj", takes_last.astype(float), self._last - self._now)
+            yield from map(self._parts, self._now.sum(axis=0) + changes)
+
+    @staticmethod
+    def _parts(total: FloatArray) -> tuple[float, FloatArray]:
         return float(total[0]), total[1:]
-
-    def mixes(self, takes_last: Any) -> Iterable[tuple[float, FloatArray]]:
-        """Return a cut for each row, which says whose planes are those of the last pass; none after the first pass."""
-        if self._now is None or self._last is None:
-            return []
-        # Not BLAS: it would start threads of its own whatever n_jobs says.
-        totals = self._now.sum(axis=0) + np.einsum("mi,ij->mj", takes_last, self._last - self._now)
-        return [(float(total[0]), total[1:]) for total in totals]
 
 
 class MixedPlanes:
@@ -95,19 +98,15 @@ class MixedPlanes:
         self._now: _core.PlaneBatch | None = None
         self._last: _core.PlaneBatch | None = None
 
-    def begin(self, planes: _core.PlaneBatch) -> None:
-        """Take the planes of another pass."""
+    def begin(self, planes: _core.PlaneBatch) -> tuple[float, FloatArray]:
+        """Take the planes of another pass, and return their cut."""
         self._sums.begin_pass()
         self._now, self._last = planes, self._now
+        return self._sums.of(planes)
 
-    def latest(self) -> tuple[float, FloatArray]:
-        """Return the cut of the latest pass."""
-        assert self._now is not None
-        return self._sums.of(self._now)
-
-    def mixes(self, takes_last: Any) -> Iterable[tuple[float, FloatArray]]:
-        """Return a cut for each row, which says whose planes are those of the last pass; none after the first pass."""
-        if self._now is None or self._last is None:
-            return []
-        choice = Choices(self._problem, [self._now, self._last])
-        return (self._sums.of(choice.batch(chosen)) for chosen in takes_last)
+    def mixes(self, takes_last: Any) -> Iterator[tuple[float, FloatArray]]:
+        """Yield a cut for each row, which says whose planes are those of the last pass; none after the first pass."""
+        if self._now is not None and self._last is not None:
+            choice = Choices(self._problem, [self._now, self._last])
+            for chosen in takes_last:
+                yield self._sums.of(choice.batch(chosen))
