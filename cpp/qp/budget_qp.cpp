@@ -217,6 +217,7 @@ public:
     const double* row(std::size_t k) override {
         double* row = qp_.reduced_gram_.data() + k * qp_.stride_;
         if (is_made_[k]) return row;
+        heartbeat();
         std::copy_n(qp_.gram_row(k), n_, row);
         for (std::size_t begin = 0; begin < at_positive_.size(); begin += n_) {
             const double* column = at_positive_.data() + begin;

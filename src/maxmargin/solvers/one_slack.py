@@ -89,8 +89,9 @@ class OneSlack(Solver):
             "diverse",
             lambda v: v in SOURCES,
             "'diverse', 'm-best', 'random' or 'mixed'",
-            "what the other cuts are made of: outputs that differ, the next best ones, random changes of the best, or planes of this "
-            "pass and of the one before it, mixed, for which no more searches are made but with stabilization or refresh below 1",
+            "what the other cuts are made of: outputs that differ, the next best ones, random changes of the best, or planes of "
+            "this pass and of the one before it, mixed, for which no more searches are made but with stabilization or refresh "
+            "below 1",
         ),
         "diversity": Option(
             0.1,

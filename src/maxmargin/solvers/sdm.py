@@ -22,7 +22,7 @@ those between leave out what did not move at its last visit. ``relaxation`` move
 The paper stops when a type-I loop changes nothing: no F_i differs by more than τ. With ``epsilon`` given τ is that, training
 ends so, and κ2 is the paper's 5. Under ``tol`` τ and τ̃ are where it begins: both are halved each time the blocks that a type-I
 loop left as they are, because they differ by less than τ, hold more than a tenth of the gap. There ψ̂ is given up to 40 loops to
-halve, and blocks are over-relaxed after many loops in a row, for as long as it takes so many: at a large C that is 2 to 3 times
+halve, and blocks are over-relaxed after many loops in a row, for as long as it takes so many: at a large C that is up to 3 times
 faster, and elsewhere ψ̂ is halved sooner anyway (benchmarks/paper_sdm.py).
 """
 
