@@ -224,10 +224,10 @@ def test_products_of_cuts_are_those_of_the_feature_space(monkeypatch, kind, stra
     emission, table = g[:, : bound.n_kernel].reshape(model.size, len(rows), -1), g[:, bound.n_kernel :]
     scores = np.einsum("tu,aul->atl", K, emission, optimize=True)
     gram = emission.reshape(model.size, -1) @ scores.reshape(model.size, -1).T + table @ table.T
-    assert model._gram == pytest.approx(gram, abs=1e-9)
+    assert model._qp.gram == pytest.approx(gram, abs=1e-9)
     assert solution.w.shape == (bound.n_weights,)
     assert model.weights.coef == pytest.approx(model.alpha @ g, abs=1e-12)
-    assert model.norm2 == pytest.approx(model.alpha @ model._gram @ model.alpha)
+    assert model.norm2 == pytest.approx(model.alpha @ gram @ model.alpha)
 
 
 def test_linear_stops_when_the_exact_cut_is_no_longer_violated():

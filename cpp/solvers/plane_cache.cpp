@@ -135,8 +135,17 @@ std::vector<int32_t> PlaneCache::improve(PlaneBatch& found, std::span<const int3
         return loss - product;
     };
     const double norm = std::sqrt(std::inner_product(w, w + space_->n_weights(), w, 0.0));
-    const auto exceeds = [&](double value, double other, int32_t example, Code code, double loss) {
-        return value > other && value - other > 1e-9 * other + space_->rounding(example, code, loss, loss - value, norm, *scratch);
+    // The oracle adds up whole scores, of which a plane may be the small difference: all that is cached of the example tells their size.
+    const auto exceeds = [&](double value, double other, int32_t example, double loss) {
+        if (value - other <= 1e-9 * other) return false;
+        double largest = 0.0;
+        for (const Entry& entry : caches_[example].entries) {
+            double square = 0.0;
+            const Code code = caches_[example].code(entry);
+            space_->inner(example, code, entry.loss, std::span(&code, 1), std::span(&entry.loss, 1), *scratch, &square);
+            largest = std::max(largest, square);
+        }
+        return value - other > 1e-9 * other + PlaneSpace::rounding(loss, loss - value, norm, largest);
     };
     PlaneBatch better;
     std::vector<int32_t> improved;
@@ -151,8 +160,10 @@ std::vector<int32_t> PlaneCache::improve(PlaneBatch& found, std::span<const int3
         for (size_t e = 0; e < cache.entries.size(); ++e) {
             const Entry& entry = cache.entries[e];
             const Code code = cache.code(entry);
-            const double v = keeps_vectors_ ? entry.loss - product(cache, e, w) : value_of(example, code, entry.loss);
-            if (v > best_value && exceeds(v, reached, example, code, entry.loss)) {
+            // Vectors round otherwise than what was found is valued by: they only tell which planes may be better.
+            if (keeps_vectors_ && entry.loss - product(cache, e, w) <= best_value) continue;
+            const double v = value_of(example, code, entry.loss);
+            if (v > best_value && exceeds(v, reached, example, entry.loss)) {
                 best_value = v;
                 best = &entry;
             }
