@@ -10,21 +10,24 @@ The problem is LIBSVM's at the same C, the kernel exp(−‖x − z‖²/σ²), 
 
     checkers     C = 1, σ² = 0.05, up to 1,000,000 points; 20,000 test points
     adult        C = 100, σ² = 20, Platt's 123 binary features, 22,697 training rows (those of the paper's size), the test part
-    covtype      C = 1, σ² = 1.7, class 2 against the rest, columns scaled to [0, 1]; 10,000 of the 58,101 test rows
+    covtype      C = 1, σ² = 1.7, class 2 against the rest, columns scaled to [0, 1]; all 58,101 test rows
     covtype-std  the same with standardised columns
 
-constant and linear are Algorithms 2 and 3 with r = 400 and 1000, low-rank has 250, 500 or 5,000 random basis points under
-block-dual, exact is one-slack. SVC is LIBSVM with its bias, up to 50,000 rows. A method whose last size took more than a
-quarter of --max-time is not tried on the next one. Writes results/paper_sc*.md, .csv and .png; results/paper_sc/ keeps the runs,
-and those in it are not run again.
+constant and linear are Algorithms 2 and 3 with r = 400 and 1000. Samples of constant are drawn in rounds, in which no example
+comes twice; independent has r = 400 and draws each sample anew, up to 30,000 rows. low-rank has 250, 500 or 5,000 random basis
+points under block-dual, exact is one-slack. SVC is LIBSVM with its bias, up to 50,000 rows. A method whose last size took more
+than a quarter of --max-time is not tried on the next one. Writes results/paper_sc*.md, .csv and .png; results/paper_sc/ keeps
+the runs, and those in it are not run again.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,15 +36,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from _measure import RESULTS, Stopwatch, in_fresh_process, write_table
+from scipy.sparse import csr_array
 
 import maxmargin as mm
 
 FOLDER = RESULTS / "paper_sc"
 METHODS = (
-    *("constant-400", "constant-1000", "linear-400", "linear-1000"),
+    *("constant-400", "independent-400", "constant-1000", "linear-400", "linear-1000"),
     *("low-rank-250", "low-rank-500", "low-rank-5000", "exact", "SVC"),
 )
-MOST = {"linear-1000": 100_000, "low-rank-5000": 100_000, "SVC": 50_000}
+MOST = {"independent-400": 30_000, "linear-1000": 100_000, "low-rank-5000": 100_000, "SVC": 50_000}
 EPSILON = 0.001
 
 
@@ -78,9 +82,16 @@ def load(name: str, n: int, seed: int) -> tuple[Any, Any, Any, Any]:
     X, y = table.X, np.where(table.y == 2, 1, -1)
     X = (X - X.mean(0)) / X.std(0) if name == "covtype-std" else (X - X.min(0)) / (X.max(0) - X.min(0))
     rows = np.random.default_rng(0).permutation(len(X))
-    test, train = rows[522_911:][:10_000], rng.permutation(rows[:522_911])[:n]
+    test, train = rows[522_911:], rng.permutation(rows[:522_911])[:n]
     X = X.astype(np.float32)
     return X[train], y[train], X[test], y[test]
+
+
+def svc_predict(svm: Any, gamma: float, X: Any) -> Any:
+    """Return the predictions of SVC from kernel values in blocks, which takes a fraction of its own time."""
+    kernel, coef = mm.Kernel("rbf", gamma=gamma), csr_array(svm.dual_coef_).toarray()[0]  # sparse where X is
+    scores = [kernel(X[k : k + 1000], svm.support_vectors_) @ coef for k in range(0, X.shape[0], 1000)]
+    return svm.classes_[(np.concatenate(scores) + svm.intercept_ > 0).astype(int)]
 
 
 def run(name: str, method: str, n: int, seed: int, max_time: float) -> dict[str, Any]:
@@ -94,14 +105,16 @@ def run(name: str, method: str, n: int, seed: int, max_time: float) -> dict[str,
         with Stopwatch() as watch:
             svm: Any = SVC(C=data.C, gamma=gamma, cache_size=2000).fit(X, y)
         found: dict[str, Any] = {"basis points": len(svm.support_)}
+        predict: Callable[[Any], Any] = functools.partial(svc_predict, svm, gamma)
     else:
         kind, _, number = method.rpartition("-")
         options: dict[str, Any] = {
             "solver": "one-slack",
             "solver_options": {"epsilon": EPSILON, "stabilization": "auto"},
         }
-        if kind in ("constant", "linear"):
-            sampled = {"strategy": kind, "sample_size": int(number), "epsilon": EPSILON, "dual_bound": False}
+        if kind in ("constant", "independent", "linear"):
+            sampled = {"sample_size": int(number), "epsilon": EPSILON, "dual_bound": False}
+            sampled |= {"strategy": "constant", "sampling": kind} if kind == "independent" else {"strategy": kind}
             options = {"solver": "sampled-cuts", "solver_options": sampled}
         elif kind == "low-rank":
             options = {"kernel_approximation": "low-rank", "n_components": int(number), "solver": "block-dual"}
@@ -111,6 +124,7 @@ def run(name: str, method: str, n: int, seed: int, max_time: float) -> dict[str,
         with Stopwatch() as watch, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             svm.fit(X, y)
+        predict = svm.predict
         certificate = svm.certificate_
         found = {
             "basis points": svm.expansion_.size,
@@ -126,8 +140,8 @@ def run(name: str, method: str, n: int, seed: int, max_time: float) -> dict[str,
         "n": n,
         "seed": seed,
         "CPU s": watch.cpu,
-        "train error %": 100 * float(np.mean(svm.predict(X[some]) != y[some])),
-        "test error %": 100 * float(np.mean(svm.predict(X_test) != y_test)),
+        "train error %": 100 * float(np.mean(predict(X[some]) != y[some])),
+        "test error %": 100 * float(np.mean(predict(X_test) != y_test)),
         **found,
     }
 
