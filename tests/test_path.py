@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import reference
 import small_model
-from block_rules import exact, watched_rules
+from block_rules import exact
 from native_models import to_reference
 from sklearn.exceptions import ConvergenceWarning
 from tagging_problem import tagging_problem
@@ -430,17 +430,25 @@ def test_bounds_of_one_point_tell_when_those_of_the_next_may_be_close(monkeypatc
     assert n_blind[2] <= 3 if learnt == 1.0 else n_blind[2] >= 5
 
 
-def test_passes_without_bounds_take_what_the_oracle_found_where_searches_take_long(monkeypatch):
-    searches = watched_rules(monkeypatch, "searches")
-    X, Y = tagging_problem()
-    grid = [0.01, 0.05, 0.2]
-    usual = mm.path(mm.models.Chain(4), X, Y, grid, solver="block-dual", tol=1e-5)
-    assert searches[0]
-    monkeypatch.setattr(_plane_blocks, "_SEARCHES_AGAIN", 0.0)
-    searches.clear()
-    given = mm.path(mm.models.Chain(4), X, Y, grid, solver="block-dual", tol=1e-5)
-    assert not searches[0]
-    for ours, other in zip(given, usual, strict=True):
+def test_passes_without_bounds_search_few_examples_at_a_time_where_searches_are_quick(monkeypatch):
+    X, Y = (3 * part for part in tagging_problem())
+    assert len(X) >= 4 * _plane_blocks._FIRST_BATCH, "or all batches would be small"
+    grid, visits = [0.01, 0.05, 0.2], []
+    visit = PlaneBlocks._visit
+
+    def watched(self, oracle, batch_size, *, precise, searches=True):
+        if not searches:
+            visits.append(batch_size)
+        visit(self, oracle, batch_size, precise=precise, searches=searches)
+
+    monkeypatch.setattr(PlaneBlocks, "_visit", watched)
+    few = mm.path(mm.models.Chain(4), X, Y, grid, solver="block-dual", tol=1e-5)
+    assert set(visits) == {_plane_blocks._FEW_AT_A_TIME}
+    monkeypatch.setattr(_plane_blocks, "_QUICK_SEARCH", 0.0)
+    visits.clear()
+    many = mm.path(mm.models.Chain(4), X, Y, grid, solver="block-dual", tol=1e-5)
+    assert set(visits) == {min(_plane_blocks._FIRST_BATCH, len(X) // _plane_blocks._FIRST_BATCH)}
+    for ours, other in zip(few, many, strict=True):
         assert ours.certificate.converged
         assert ours.certificate.dual <= other.certificate.primal
         assert other.certificate.dual <= ours.certificate.primal

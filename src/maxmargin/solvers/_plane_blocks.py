@@ -25,14 +25,14 @@ _FAR, _NEAR, _SLOW = (0.15, 1.0), (0.07, 1.4), (0.03, 1.5)
 _MANY_SWEEPS = 20
 # The share where a gap of so much is good enough: few iterations follow that would profit from closer solves.
 _COARSE_SHARE, _COARSE = 0.25, 0.05
-# Passes without bounds ask the oracle for so many examples at a time, and later ones profit from what these changed.
-_FIRST_BATCH = 64
+# Passes without bounds ask the oracle for so many examples at a time, to fill threads with searches that take long; or for few
+# where searching a stretch takes no more than so many times the reading of its rows, because later ones profit from what these
+# changed. Visits take what it found a moment ago.
+_FIRST_BATCH, _FEW_AT_A_TIME, _QUICK_SEARCH = 64, 4, 3.0
 # A block that did not move at its last visit waits for the next pass.
 _PATIENCE = 1
 # Where searching a stretch takes more than so many times the reading of its rows, a number of visits search at once, in threads.
 _CHEAP_SEARCH, _SEARCH_BATCH = 6.0, 32
-# Where it takes more than this, visits of passes without bounds take their stretch of what the oracle found a moment ago.
-_SEARCHES_AGAIN = 3.0
 # Sweeps search their stretches while more than this share of the visits finds a plane.
 _WORTH_SEARCHING = 0.5
 # Sweeps are slow when one brings more than this share of what the one before it did.
@@ -191,9 +191,10 @@ class PlaneBlocks(Blocks):
         """Return whether sweeps were slow, as :meth:`_sweep_while_it_pays` does."""
         if 0.0 < self._swept_gap < np.inf:  # what the pass before this one saw is long closed
             self._set_tolerance(self._swept_gap)
-        batch_size = max(1, min(_FIRST_BATCH, len(self._ids) // _FIRST_BATCH))
-        oracle, searches = self._problem.oracle(self.weights, precise=False), self._search_work <= _SEARCHES_AGAIN
-        self._visit(oracle, batch_size, precise=False, searches=searches)
+        is_quick = self._by_components and self._search_work <= _QUICK_SEARCH
+        batch_size = max(1, min(_FEW_AT_A_TIME if is_quick else _FIRST_BATCH, len(self._ids) // _FIRST_BATCH))
+        oracle = self._problem.oracle(self.weights, precise=False)
+        self._visit(oracle, batch_size, precise=False, searches=False)
         self._problem.count_calls(len(self._ids))
         return self._sweep_while_it_pays(mean, precise=False)
 
