@@ -293,9 +293,9 @@ refused("max-time-zero", "`max_time=0`", V, "max_time must be a positive number 
 refused("max-time-string", "`max_time='5'`", V, "max_time must be a positive number of seconds",
         lambda: binary(max_time="5"))
 works("max-iter-one", "`max_iter=1`",
-        "the best point so far with its certificate, and a warning: a usable model, but for solvers "
-        "whose first point is w = 0 (`one-slack`, which `auto` takes for few rows, `line-search`, `cpd`, and `block-dual` with a "
-        "model in Python)",
+        "the best point so far with its certificate, and a warning: a usable model, but where that is w = 0: as a rule with "
+        "`one-slack`, which `auto` takes for few rows, `line-search`, `cpd`, `n-slack` with several classes and `block-dual` "
+        "with a model in Python",
         lambda: all(not certificate_of(svm).converged and np.any(svm.coef_) == (svm.solver in ("block-dual", "n-slack"))
                     for svm in [binary(solver=name, max_iter=1) for name in ("auto", "line-search", "block-dual", "n-slack")]),
         ConvergenceWarning)

@@ -108,8 +108,9 @@ def test_a_sparse_matrix_that_points_outside_of_itself_is_refused(kind):
 
 
 def test_a_number_of_Cs_is_at_least_one():
-    with pytest.raises(TypeError, match="Cs must be an integer ≥ 1 or a list of values of C, found 0"):
-        BinarySVM().path(*make_classification(20), Cs=0)
+    for Cs, error in ((0, ValueError), (-1, ValueError), (2.5, ValueError), (None, TypeError)):
+        with pytest.raises(error, match=f"Cs must be an integer ≥ 1 or a list of values of C, found {Cs}"):
+            BinarySVM().path(*make_classification(20), Cs=Cs)
 
 
 def test_words_must_be_strings():

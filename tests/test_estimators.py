@@ -230,17 +230,30 @@ def test_auto_takes_blocks_for_few_sequences():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"k_best": 5}, "has all of 'k_best'; 'k_best' is an option of 'mira': name the solver"),
+        ({"k_best": 5}, "has all of 'k_best'; 'mira' has: name the solver"),
+        ({"epochs": 5, "decay": "nC"}, "has all of 'decay', 'epochs'; 'sgd' has: name the solver"),
+        ({"kappa1": 5}, "has all of 'kappa1'; 'sdm' has: name the solver"),
         (
             {"epochs": 5, "sweeps": 2},
-            "all of 'epochs', 'sweeps'; 'epochs' is an option of 'perceptron', 'mira' or 'sgd'",
+            "this model has all of 'epochs', 'sweeps': 'epochs' is an option of 'perceptron', 'mira' or 'sgd', 'sweeps' is",
         ),
+        ({"sampling": "violation"}, "this model has all of 'sampling': 'sampling' is an option of 'sampled-cuts'"),
         ({"nothing": 5}, "solver 'block-dual' has no option 'nothing'"),
+        ({"nothing": 5, "k_best": 5}, "solver 'block-dual' has no option 'k_best'"),
     ],
 )
 def test_auto_says_whose_an_option_is(options, text):
     with pytest.raises(ValueError, match=text):
         BinarySVM(solver_options=options).fit(np.eye(2), [0, 1])
+
+
+def test_auto_names_no_solver_that_would_be_refused():
+    for option, owner in (("tau", "sdm"), ("cache_size", "one-slack")):
+        expected = (
+            f"loss='squared_hinge', .* and this model has all of '{option}': '{option}' is an option of '{owner}'"
+        )
+        with pytest.raises(ValueError, match=expected):
+            BinarySVM(loss="squared_hinge", solver_options={option: 3}).fit(np.eye(2), [0, 1])
 
 
 def test_limits_leave_a_usable_model_and_a_warning():

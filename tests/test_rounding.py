@@ -171,6 +171,14 @@ def test_who_asks_for_no_gap_has_what_rounding_leaves(C):
     assert certificate.message == "the gap is as small as rounding lets it become"
 
 
+def test_a_large_gap_that_rounding_leaves_is_no_end_for_anyone():
+    X, y = [[1000.3, -2000.7], [-3000.1, 5000.9], [7777.7, 123.4]], [1, -1, 1]
+    with pytest.warns(ConvergenceWarning, match="rounding of scores and losses leaves the primal uncertain"):
+        certificate = mm.train(mm.models.Binary(), X, y, 1e8, solver="n-slack", tol=0.0).certificate
+    assert certificate.relative_gap > 1e-3
+    assert not certificate.converged
+
+
 @pytest.mark.parametrize("seed", [0, 41])
 def test_what_is_called_converged_is_within_tol_after_it_was_made_longer(seed):
     rng = np.random.default_rng(seed)

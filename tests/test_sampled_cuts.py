@@ -251,6 +251,18 @@ def test_constant_stops_after_so_many_quiet_samples_in_a_row(quiet):
     assert added[1:] == [int(not q) for q in is_quiet[:-1]]
 
 
+def test_an_estimated_primal_is_not_below_what_it_costs_without_slacks():
+    _, X, *_ = problem("binary")
+    K = RBF(X, X)
+    for seed in range(10):
+        solution = train(
+            strategy="constant", sample_size=20, epsilon=0.05, primal_sample=2, dual_bound=False, seed=seed
+        )
+        low, high = solution.certificate.primal_interval
+        assert (1.0 + 1e-6) * low >= 0.5 * solution.w @ K @ solution.w
+        assert low <= solution.certificate.primal <= high
+
+
 @pytest.mark.parametrize(("n", "r"), [(12, 4), (10, 4), (7, 7), (5, 3), (9, 1)])
 def test_samples_in_rounds_leave_no_place_out(n, r):
     samples = Samples(np.random.default_rng(0), n, r, in_rounds=True)

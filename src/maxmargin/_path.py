@@ -108,7 +108,7 @@ def path(
     planes : object, optional
         What the smallest C continues from, as for :func:`train`.
     keep_planes : bool, default False
-        Whether the solution of the largest C keeps its planes.
+        Whether the solution of the largest C, the last of equal ones, keeps its planes.
 
     Returns
     -------
@@ -184,5 +184,6 @@ def default_grid(Cs: Any, largest: float) -> FloatArray:
     if is_integer(Cs, 1):
         return np.geomspace(largest / 1000.0, largest, int(Cs)) if Cs > 1 else np.array([float(largest)])
     if np.ndim(Cs) == 0:
-        raise TypeError(f"Cs must be an integer ≥ 1 or a list of values of C, found {Cs!r}.")
+        kind = ValueError if is_number(Cs) else TypeError
+        raise kind(f"Cs must be an integer ≥ 1 or a list of values of C, found {Cs!r}.")
     return check_grid(Cs)

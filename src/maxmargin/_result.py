@@ -111,7 +111,8 @@ class Solution:
         The name of the solver that was used.
     planes : object or None
         What :func:`maxmargin.train` needs to go on from here under another C, kept with ``keep_planes=True``; None
-        where an interrupt left nothing to continue from.
+        for solvers that have none to keep (those that :func:`maxmargin.path` refuses), and where there is nothing to continue
+        from: after an interrupt, or with ``"line-search"`` where no output is ever better than the truth.
     expansion : Expansion or None
         With a kernel, the same as a sum over basis points, which the model's ``predict`` takes in place of ``w``.
     """

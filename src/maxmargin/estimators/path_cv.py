@@ -13,7 +13,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import _safe_split, available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
-from maxmargin._parameters import check_bool, is_number
+from maxmargin._parameters import check_bool, is_integer, is_number
 from maxmargin._path import default_grid
 from maxmargin._warnings import warn_caller
 from maxmargin.estimators._base import MaxMarginEstimator
@@ -164,10 +164,28 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 raise KeyboardInterrupt(
                     f"the search was interrupted: {len(scores)} of {len(grid)} values of C were tried on this fold."
                 )
-            scores.append(float(scorer(fitted, X_held_out, y_held_out)))
+            scores.append(self._score_of(fitted, X_held_out, y_held_out, scorer))
         return scores
 
+    def _score_of(self, fitted: MaxMarginEstimator, X: Any, y: Any, scorer: Any) -> float:
+        try:
+            found = scorer(fitted, X, y)
+        except ValueError as error:
+            if not isinstance(self.scoring, str) or is_classifier(self.estimator):
+                raise
+            raise ValueError(
+                f"scoring='{self.scoring}' compares arrays of labels ({error}): for sequences, graphs and models of your own "
+                "give a function of (estimator, X, y), or None for the estimator's own score."
+            ) from error
+        if not isinstance(found, (int, float, np.number)):
+            raise TypeError(f"scoring must return a number, found {found!r}.")
+        return float(found)
+
     def _check_parameters(self) -> None:
+        if isinstance(self.estimator, type):
+            raise TypeError(
+                f"estimator is the class {self.estimator.__name__}; give an instance of it: {self.estimator.__name__}(…)."
+            )
         if not isinstance(self.estimator, MaxMarginEstimator):
             raise TypeError(
                 f"estimator is of type {type(self.estimator).__name__}; expected one of BinarySVM, MulticlassSVM, ChainSVM, "
@@ -178,7 +196,7 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"C must be a positive number, found {self.estimator.C!r}.")
 
     def _splits(self, y: Any) -> Any:
-        if not isinstance(self.cv, float):
+        if not isinstance(self.cv, (int, float)) or is_integer(self.cv, 2):
             return check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         if not 0.0 < self.cv < 1.0:
             raise ValueError(f"cv must be a number of folds ≥ 2 or a share below 1 to hold out, found {self.cv!r}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from maxmargin.problems.base import Problem
 from maxmargin.solvers.auto import choose_by_options, choose_by_planes, choose_by_problem, choose_by_searches
@@ -57,13 +58,7 @@ def make_solver(request: Request) -> Solver:
     if name == "auto":
         choice = choose_by_options(SOLVERS, request)
         name, options = choice.solver, choice.options
-        foreign = sorted(set(options) - set(SOLVERS[name].options))
-        owners = [key for key, kind in SOLVERS.items() if foreign and foreign[0] in kind.options]
-        if owners:
-            raise ValueError(
-                f"solver_options: no solver that 'auto' takes here has all of {', '.join(map(repr, sorted(options)))}; "
-                f"'{foreign[0]}' is an option of {_either(owners)}: name the solver."
-            )
+        _check_options_of_auto(options, SOLVERS[name], request)
     if name not in SOLVERS:
         known = ", ".join(f"'{key}'" for key in ["auto", *SOLVERS])
         raise ValueError(f"solver must be one of {known}, found {name!r}.")
@@ -78,6 +73,35 @@ def make_solver(request: Request) -> Solver:
             raise ValueError(_NO_VECTORS.format(name=name, able=_either(able) if able else "no solver"))
         raise ValueError(f"solver '{name}' with rescaling='{rescaling}' needs {_DESCRIPTIONS[missing[0]]}.")
     return solver
+
+
+def _check_options_of_auto(options: Mapping[str, Any], chosen: type[Solver], request: Request) -> None:
+    """Refuse options that no solver has that ``"auto"`` takes, naming the solvers that would do, or those that have each."""
+    owners = {option: [key for key, kind in SOLVERS.items() if option in kind.options] for option in sorted(options)}
+    if set(options) <= set(chosen.options) or not all(owners.values()):
+        return
+    named = ", ".join(map(repr, owners))
+    able = [key for key in _able(request) if set(options) <= set(SOLVERS[key].options)]
+    if able:
+        raise ValueError(
+            f"solver_options: no solver that 'auto' takes here has all of {named}; {_either(able)} has: name the solver."
+        )
+    each = ", ".join(f"'{option}' is an option of {_either(keys)}" for option, keys in owners.items())
+    raise ValueError(
+        f"solver_options: no solver for loss='{request.loss}', rescaling='{request.rescaling}' and this model has all of "
+        f"{named}: {each}."
+    )
+
+
+def _able(request: Request) -> list[str]:
+    """Return the solvers that could be named in place of ``"auto"``."""
+    return [
+        key
+        for key, kind in SOLVERS.items()
+        if (kind.suits(request.loss, request.abilities) or (not kind.losses and request.loss == "hinge"))
+        and request.rescaling in kind.rescalings
+        and kind.needs - {"max_oracle"} <= request.abilities
+    ]
 
 
 def _check_objective(chosen: type[Solver], loss: str, rescaling: str, abilities: frozenset[str]) -> None:

@@ -38,8 +38,9 @@ _CALLED_OFF = "the callback asked for an end"
 
 # One below what rounding puts into the primal has so many evaluations to fall.
 _FEW = 3
-# Below this relative gap, points that are made longer to meet margins beyond rounding are the best there are.
-_LEAST_GAP = 1e-11
+# Below this relative gap, points that are made longer to meet margins beyond rounding are the best there are; and below the
+# second, what rounding leaves will do for those who ask for no gap at all.
+_LEAST_GAP, _SMALL_GAP = 1e-11, 1e-3
 _ROUNDED = (
     "rounding of scores and losses leaves the primal uncertain: "
     "scale the features (StandardScaler, MaxAbsScaler) or lower C"
@@ -159,8 +160,7 @@ class _Run:
             best.primal += rounding
         if was_within and not best.is_within(tol):
             self._rule_met, ending = None, _ROUNDED
-        # Who asks for no gap at all has what there is.
-        is_all = tol == 0.0 or (is_longer and best.is_within(_LEAST_GAP))
+        is_all = (tol == 0.0 and best.is_within(_SMALL_GAP)) or (is_longer and best.is_within(_LEAST_GAP))
         return _AS_CLOSE_AS_POSSIBLE if ending == _ROUNDED and is_all else ending
 
     def _lengthen(self, last: DenseWeights | None) -> bool:
@@ -323,7 +323,7 @@ class _Run:
             self._warn(certificate)
         elif self.solver.helps_above_zero and (certificate.primal or 0.0) > (most := self._rounding.most_paid_at_zero):
             warn_caller(
-                f"the objective is {certificate.primal:.3g} where w = 0 has {most:.3g} at most: the steps of "
+                f"the objective is {certificate.primal:.6g} where w = 0 has {most:.6g} at most: the steps of "
                 f"'{self.solver.name}' were too long. {self.solver.helps_above_zero}",
                 _convergence_warning(must_be_quick=False),
             )

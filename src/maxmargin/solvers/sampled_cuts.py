@@ -397,7 +397,8 @@ def _primal_estimate(norm2: float, C: float, values: FloatArray, r: int, n: int)
     error = np.sqrt(variance / r * (n - r) / max(n - 1, 1))
     estimate = 0.5 * norm2 + C * n * mean
     width = _STANDARD_ERRORS * C * n * error
-    return PrimalEstimate(float(estimate), (float(estimate - width), float(estimate + width)))
+    # The slacks are not below 0.
+    return PrimalEstimate(float(estimate), (float(max(estimate - width, 0.5 * norm2)), float(estimate + width)))
 
 
 def inclusion_chances(violations: FloatArray, r: int) -> FloatArray:
