@@ -1,5 +1,6 @@
 """The estimators: what they compute, warm starts and limits. Chains have a file of their own."""
 
+import re
 import signal
 
 import numpy as np
@@ -233,13 +234,14 @@ def test_auto_takes_blocks_for_few_sequences():
         ({"k_best": 5}, "has all of 'k_best'; 'mira' has: name the solver"),
         ({"epochs": 5, "decay": "nC"}, "has all of 'decay', 'epochs'; 'sgd' has: name the solver"),
         ({"kappa1": 5}, "has all of 'kappa1'; 'sdm' has: name the solver"),
+        ({"kappa1": -5}, r"solver_options\['kappa1'\] must be an integer ≥ 0"),
         (
             {"epochs": 5, "sweeps": 2},
-            "this model has all of 'epochs', 'sweeps': 'epochs' is an option of 'perceptron', 'mira' or 'sgd', 'sweeps' is",
+            "no solver has all of 'epochs', 'sweeps': 'epochs' is an option of 'perceptron', 'mira' or 'sgd', 'sweeps' is an",
         ),
-        ({"sampling": "violation"}, "this model has all of 'sampling': 'sampling' is an option of 'sampled-cuts'"),
+        ({"sampling": "violation"}, "'sampled-cuts' with rescaling='margin' needs a model with an exact kernel"),
         ({"nothing": 5}, "solver 'block-dual' has no option 'nothing'"),
-        ({"nothing": 5, "k_best": 5}, "solver 'block-dual' has no option 'k_best'"),
+        ({"nothing": 5, "k_best": 5}, "solver 'block-dual' has no option 'nothing'"),
     ],
 )
 def test_auto_says_whose_an_option_is(options, text):
@@ -247,13 +249,57 @@ def test_auto_says_whose_an_option_is(options, text):
         BinarySVM(solver_options=options).fit(np.eye(2), [0, 1])
 
 
-def test_auto_names_no_solver_that_would_be_refused():
-    for option, owner in (("tau", "sdm"), ("cache_size", "one-slack")):
-        expected = (
-            f"loss='squared_hinge', .* and this model has all of '{option}': '{option}' is an option of '{owner}'"
-        )
-        with pytest.raises(ValueError, match=expected):
-            BinarySVM(loss="squared_hinge", solver_options={option: 3}).fit(np.eye(2), [0, 1])
+OWN_OPTIONS = {
+    "one-slack": {"cache_size": 3},
+    "n-slack": {"batch_size": 5},
+    "sampled-cuts": {"strategy": "constant"},
+    "sdm": {"tau": 0.1, "tau_inner": 0.1},
+    "cpd": {"delta": 0.1},
+    "bcfw": {"pairwise": True},
+    "mira": {"k_best": 2},
+    "sgd": {"decay": "nC"},
+}
+
+
+@pytest.mark.parametrize("options", OWN_OPTIONS.values(), ids=OWN_OPTIONS.keys())
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+def test_solvers_that_auto_names_for_an_option_take_it(options, loss, rescaling):
+    """Also with an exact kernel, and for models that lack a search."""
+    rbf, X, y = mm.Kernel("rbf"), [np.eye(2)] * 2, [[0, 1], [1, 0]]
+    how = {"loss": loss, "rescaling": rescaling, "solver_options": options, "tol": 0.5}
+    for model in (mm.models.Chain(2), mm.models.Chain(2, kernel=rbf), NoSlackSearch()):
+        rows, labels = (X, y) if isinstance(model, mm.models.Chain) else (np.eye(2), [0, 1])
+        said = refusal(model, rows, labels, **how)
+        named = re.search(r"here has all of .*; (.*) has: name the solver", said)
+        for solver in re.findall("'([a-z-]+)'", named[1]) if named else []:
+            mm.train(model, rows, labels, solver=solver, **how)
+        assert named or not said or "solver '" in said, "what the only solver that has it needs"
+
+
+def refusal(*arguments, **options):
+    """Return what a training is refused with, nothing where it is not."""
+    try:
+        mm.train(*arguments, **options)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+class NoSlackSearch(mm.Model):
+    n_features = 4
+
+    def joint_feature(self, x, y):
+        return np.kron(np.eye(2)[y], x)
+
+    def loss(self, y, y_hat):
+        return float(y != y_hat)
+
+    def argmax(self, x, w):
+        return int(np.argmax(w.reshape(2, 2) @ x))
+
+    def loss_augmented_argmax(self, x, y, w):
+        return int(np.argmax(w.reshape(2, 2) @ x + (np.arange(2) != y)))
 
 
 def test_limits_leave_a_usable_model_and_a_warning():

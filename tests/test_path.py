@@ -431,15 +431,16 @@ def test_bounds_of_one_point_tell_when_those_of_the_next_may_be_close(monkeypatc
 
 
 def test_passes_without_bounds_search_few_examples_at_a_time_where_searches_are_quick(monkeypatch):
-    X, Y = (3 * part for part in tagging_problem())
-    assert len(X) >= 4 * _plane_blocks._FIRST_BATCH, "or all batches would be small"
+    X, Y = (8 * part for part in tagging_problem())
+    n_many = min(_plane_blocks._FIRST_BATCH, len(X) // _plane_blocks._FIRST_BATCH)
+    assert n_many > 3 * _plane_blocks._FEW_AT_A_TIME
     grid, visits = [0.01, 0.05, 0.2], []
     visit = PlaneBlocks._visit
 
-    def watched(self, oracle, batch_size, *, precise, searches=True):
+    def watched(self, oracle, batch_size, n_jobs, *, precise, searches=True):
         if not searches:
             visits.append(batch_size)
-        visit(self, oracle, batch_size, precise=precise, searches=searches)
+        visit(self, oracle, batch_size, n_jobs, precise=precise, searches=searches)
 
     monkeypatch.setattr(PlaneBlocks, "_visit", watched)
     few = mm.path(mm.models.Chain(4), X, Y, grid, solver="block-dual", tol=1e-5)
@@ -447,7 +448,7 @@ def test_passes_without_bounds_search_few_examples_at_a_time_where_searches_are_
     monkeypatch.setattr(_plane_blocks, "_QUICK_SEARCH", 0.0)
     visits.clear()
     many = mm.path(mm.models.Chain(4), X, Y, grid, solver="block-dual", tol=1e-5)
-    assert set(visits) == {min(_plane_blocks._FIRST_BATCH, len(X) // _plane_blocks._FIRST_BATCH)}
+    assert set(visits) == {n_many}
     for ours, other in zip(few, many, strict=True):
         assert ours.certificate.converged
         assert ours.certificate.dual <= other.certificate.primal

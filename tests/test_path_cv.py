@@ -119,14 +119,17 @@ def test_of_equal_scores_the_smallest_C_wins():
     assert search.C_ == 0.1
 
 
-@pytest.mark.parametrize("cv", [0.25, KFold(2), 2, None])
+@pytest.mark.parametrize("cv", [0.25, np.float32(0.25), KFold(2), 2, None])
 def test_ways_to_hold_out(cv, case):
     estimator, X, y = case
     search = mm.PathCV(estimator, [0.1, 1.0], cv=cv).fit(X, y)
-    assert search.scores_.shape == ({0.25: 1, None: 5}.get(cv if isinstance(cv, float | None) else 0, 2), 2)
+    assert search.scores_.shape == (
+        {0.25: 1, None: 5}.get(cv if isinstance(cv, float | np.floating | None) else 0, 2),
+        2,
+    )
 
 
-@pytest.mark.parametrize("cv", [0.0, 1.0, -0.5, 1.5, float("nan"), 1, 0, True])
+@pytest.mark.parametrize("cv", [0.0, 1.0, -0.5, 1.5, float("nan"), 1, 0, True, np.int64(1)])
 def test_a_share_that_holds_out_nothing_or_all_is_refused(cv):
     estimator, X, y = toy("binary")
     with pytest.raises(ValueError, match="share below 1 to hold out"):
@@ -278,11 +281,18 @@ def test_a_class_in_place_of_an_estimator_is_refused():
 
 def test_a_scorer_that_returns_no_number_is_refused():
     estimator, X, y = toy("binary")
-    with pytest.raises(TypeError, match="scoring must return a number, found None"):
-        mm.PathCV(estimator, [0.1], cv=2, scoring=lambda *_: None).fit(X, y)
+    for found in (None, 1j, "0.5", np.ones(2)):
+        with pytest.raises(TypeError, match="scoring must return a number, found"):
+            mm.PathCV(estimator, [0.1], cv=2, scoring=lambda *_, found=found: found).fit(X, y)
+    for found in (np.array(0.5), np.float32(0.5), True, np.True_):
+        assert mm.PathCV(estimator, [0.1], cv=2, scoring=lambda *_, found=found: found).fit(X, y).best_score_ == float(
+            found
+        )
 
 
 def test_a_scorer_by_name_that_cannot_compare_sequences_says_what_to_give():
     X, y = [[["a"], ["b"]], [["b"], ["a"]]] * 4, [["A", "B"], ["B", "A"]] * 4
-    with pytest.raises(ValueError, match=r"scoring='accuracy' compares arrays of labels .* give a function of"):
+    with pytest.raises(
+        ValueError, match=r"scoring='accuracy' gave an error: .* sequences or graphs, give a function of"
+    ):
         mm.PathCV(mm.ChainSVM(), [0.1], cv=2, scoring="accuracy").fit(X, y)

@@ -179,6 +179,17 @@ def test_a_large_gap_that_rounding_leaves_is_no_end_for_anyone():
     assert not certificate.converged
 
 
+@pytest.mark.parametrize("tol", [0.0, 1e-14])
+def test_a_gap_that_closed_before_rounding_was_counted_is_judged_after_it(tol):
+    cost = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 20)), rng.integers(3, size=12)
+    with pytest.warns(ConvergenceWarning, match="rounding of scores and losses leaves the primal uncertain"):
+        certificate = mm.train(mm.models.Multiclass(3, cost=cost), X, y, 1e15, solver="one-slack", tol=tol).certificate
+    assert certificate.relative_gap > 1e-3
+    assert not certificate.converged
+
+
 @pytest.mark.parametrize("seed", [0, 41])
 def test_what_is_called_converged_is_within_tol_after_it_was_made_longer(seed):
     rng = np.random.default_rng(seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -174,12 +175,13 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             if not isinstance(self.scoring, str) or is_classifier(self.estimator):
                 raise
             raise ValueError(
-                f"scoring='{self.scoring}' compares arrays of labels ({error}): for sequences, graphs and models of your own "
-                "give a function of (estimator, X, y), or None for the estimator's own score."
+                f"scoring='{self.scoring}' gave an error: {error} Scorers that go by name compare arrays of labels; where "
+                "outputs are sequences or graphs, give a function of (estimator, X, y), or None for the estimator's own score."
             ) from error
-        if not isinstance(found, (int, float, np.number)):
+        value = found.item() if isinstance(found, (np.ndarray, np.generic)) and found.size == 1 else found
+        if not isinstance(value, Real):
             raise TypeError(f"scoring must return a number, found {found!r}.")
-        return float(found)
+        return float(value)
 
     def _check_parameters(self) -> None:
         if isinstance(self.estimator, type):
@@ -196,12 +198,12 @@ class PathCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"C must be a positive number, found {self.estimator.C!r}.")
 
     def _splits(self, y: Any) -> Any:
-        if not isinstance(self.cv, (int, float)) or is_integer(self.cv, 2):
+        if not isinstance(self.cv, (int, float, np.number)) or is_integer(self.cv, 2):
             return check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         if not 0.0 < self.cv < 1.0:
             raise ValueError(f"cv must be a number of folds ≥ 2 or a share below 1 to hold out, found {self.cv!r}.")
         kind = StratifiedShuffleSplit if is_classifier(self.estimator) else ShuffleSplit
-        return kind(n_splits=1, test_size=self.cv, random_state=0)
+        return kind(n_splits=1, test_size=float(self.cv), random_state=0)
 
     @_has("predict")  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import replace
 
 from maxmargin.problems.base import Problem
 from maxmargin.solvers.auto import choose_by_options, choose_by_planes, choose_by_problem, choose_by_searches
@@ -58,7 +58,7 @@ def make_solver(request: Request) -> Solver:
     if name == "auto":
         choice = choose_by_options(SOLVERS, request)
         name, options = choice.solver, choice.options
-        _check_options_of_auto(options, SOLVERS[name], request)
+        _check_options_of_auto(SOLVERS[name], request)
     if name not in SOLVERS:
         known = ", ".join(f"'{key}'" for key in ["auto", *SOLVERS])
         raise ValueError(f"solver must be one of {known}, found {name!r}.")
@@ -75,33 +75,32 @@ def make_solver(request: Request) -> Solver:
     return solver
 
 
-def _check_options_of_auto(options: Mapping[str, Any], chosen: type[Solver], request: Request) -> None:
+def _check_options_of_auto(chosen: type[Solver], request: Request) -> None:
     """Refuse options that no solver has that ``"auto"`` takes, naming the solvers that would do, or those that have each."""
-    owners = {option: [key for key, kind in SOLVERS.items() if option in kind.options] for option in sorted(options)}
-    if set(options) <= set(chosen.options) or not all(owners.values()):
+    options = request.options or {}
+    if set(options) <= set(chosen.options):
         return
+    owners = {option: [key for key, kind in SOLVERS.items() if option in kind.options] for option in sorted(options)}
+    unknown = [option for option, keys in owners.items() if not keys]
+    if unknown:
+        chosen({unknown[0]: options[unknown[0]]})  # says which there are
     named = ", ".join(map(repr, owners))
-    able = [key for key in _able(request) if set(options) <= set(SOLVERS[key].options)]
+    refusals: list[ValueError] = []
+    able = []
+    for key in (key for key, kind in SOLVERS.items() if set(options) <= set(kind.options)):
+        try:
+            make_solver(replace(request, solver=key))
+            able.append(key)
+        except ValueError as error:
+            refusals.append(error)
     if able:
         raise ValueError(
             f"solver_options: no solver that 'auto' takes here has all of {named}; {_either(able)} has: name the solver."
         )
+    if refusals:
+        raise refusals[0]
     each = ", ".join(f"'{option}' is an option of {_either(keys)}" for option, keys in owners.items())
-    raise ValueError(
-        f"solver_options: no solver for loss='{request.loss}', rescaling='{request.rescaling}' and this model has all of "
-        f"{named}: {each}."
-    )
-
-
-def _able(request: Request) -> list[str]:
-    """Return the solvers that could be named in place of ``"auto"``."""
-    return [
-        key
-        for key, kind in SOLVERS.items()
-        if (kind.suits(request.loss, request.abilities) or (not kind.losses and request.loss == "hinge"))
-        and request.rescaling in kind.rescalings
-        and kind.needs - {"max_oracle"} <= request.abilities
-    ]
+    raise ValueError(f"solver_options: no solver has all of {named}: {each}.")
 
 
 def _check_objective(chosen: type[Solver], loss: str, rescaling: str, abilities: frozenset[str]) -> None:

@@ -194,7 +194,8 @@ class PlaneBlocks(Blocks):
         is_quick = self._by_components and self._search_work <= _QUICK_SEARCH
         batch_size = max(1, min(_FEW_AT_A_TIME if is_quick else _FIRST_BATCH, len(self._ids) // _FIRST_BATCH))
         oracle = self._problem.oracle(self.weights, precise=False)
-        self._visit(oracle, batch_size, precise=False, searches=False)
+        # A few quick searches are done before a thread has started.
+        self._visit(oracle, batch_size, 1 if is_quick else self._problem.n_jobs, precise=False, searches=False)
         self._problem.count_calls(len(self._ids))
         return self._sweep_while_it_pays(mean, precise=False)
 
@@ -306,7 +307,8 @@ class PlaneBlocks(Blocks):
                 self._ascend_together()
 
     def _visit_found(self, *, precise: bool) -> None:
-        self._visit(_core.FoundPlanes(self._problem.space, self._found), self._problem.n_examples, precise=precise)
+        found = _core.FoundPlanes(self._problem.space, self._found)
+        self._visit(found, self._problem.n_examples, self._problem.n_jobs, precise=precise)
 
     def sweep_moving(self, *, precise: bool) -> None:
         """Sweep over the blocks that move while that pays, then sum w anew.
@@ -383,16 +385,16 @@ class PlaneBlocks(Blocks):
         self._fell_short = joint.gap > wanted
         self._show_values(joint.w)
 
-    def _visit(self, oracle: _core.Oracle, batch_size: int, *, precise: bool, searches: bool = True) -> None:
+    def _visit(
+        self, oracle: _core.Oracle, batch_size: int, n_jobs: int, *, precise: bool, searches: bool = True
+    ) -> None:
         self._gain = 0.0
         self._work = self._search_cost * len(self._asked)
         # Planes without mass leave before the sweeps, which would only value them: searches find them again.
         rule = self._rule(searches=searches, drops=self._by_components)
         with self.watch("visits"):
             order = self.task.rng.permutation(self._asked)
-            swept = self.sets.visit(
-                oracle, order, batch_size, rule, self.weights.exact, self._rounded(precise), self._problem.n_jobs
-            )
+            swept = self.sets.visit(oracle, order, batch_size, rule, self.weights.exact, self._rounded(precise), n_jobs)
         self._has_moved |= swept.moves > 0
         self._visit_work, self._swept_gap = swept.work, swept.gap
         self._count(swept)

@@ -39,12 +39,14 @@ _CALLED_OFF = "the callback asked for an end"
 # One below what rounding puts into the primal has so many evaluations to fall.
 _FEW = 3
 # Below this relative gap, points that are made longer to meet margins beyond rounding are the best there are; and below the
-# second, what rounding leaves will do for those who ask for no gap at all.
+# second, the default tol, what rounding leaves will do for those who ask for no gap at all.
 _LEAST_GAP, _SMALL_GAP = 1e-11, 1e-3
 _ROUNDED = (
     "rounding of scores and losses leaves the primal uncertain: "
     "scale the features (StandardScaler, MaxAbsScaler) or lower C"
 )
+# An objective that is above that of w = 0 by more than this share is of steps that were too long.
+_CLEARLY = 1e-3
 # Columns of features whose lengths differ by more than this may well be what keeps training from its end.
 _SCALES_DIFFER = 1e4
 # A gap that did not fall by this share in as many evaluations of the primal as a solver's patience has stalled.
@@ -160,6 +162,8 @@ class _Run:
             best.primal += rounding
         if was_within and not best.is_within(tol):
             self._rule_met, ending = None, _ROUNDED
+        if ending == _AS_CLOSE_AS_POSSIBLE:
+            return ending if best.is_within(max(tol, _SMALL_GAP)) else _ROUNDED
         is_all = (tol == 0.0 and best.is_within(_SMALL_GAP)) or (is_longer and best.is_within(_LEAST_GAP))
         return _AS_CLOSE_AS_POSSIBLE if ending == _ROUNDED and is_all else ending
 
@@ -321,9 +325,11 @@ class _Run:
             )
         if not certificate.converged:
             self._warn(certificate)
-        elif self.solver.helps_above_zero and (certificate.primal or 0.0) > (most := self._rounding.most_paid_at_zero):
+        elif self.solver.helps_above_zero and (certificate.primal or 0.0) > (1.0 + _CLEARLY) * (
+            most := self._rounding.most_paid_at_zero
+        ):
             warn_caller(
-                f"the objective is {certificate.primal:.6g} where w = 0 has {most:.6g} at most: the steps of "
+                f"the objective is {certificate.primal:.4g} where w = 0 has {most:.4g} at most: the steps of "
                 f"'{self.solver.name}' were too long. {self.solver.helps_above_zero}",
                 _convergence_warning(must_be_quick=False),
             )

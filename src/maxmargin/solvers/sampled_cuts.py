@@ -13,10 +13,10 @@ value for every one of them. A sampled cut has r:
 "linear" searches all examples in every iteration: their exact cut decides the stop, c − w·g ≤ ξ + ε, and gives the exact primal;
 the sample is drawn anew until its cut is violated by more than ε too. Score tables of the cuts are kept, so that an iteration
 takes n·r kernel values. "constant" looks at the sample only and stops when ``quiet`` samples in a row are not violated by more
-than ε; its kernel values are those among samples, whatever n is. Each sample is uniform, but no example comes again before all
-have come: what is drawn independently, as in the paper's analysis (``sampling="independent"``), misses some for long and ends
-farther from the optimum. Cuts are sums here where the paper has means: its C' and ξ are n·C and ξ/n, and ``epsilon`` counts as in
-the paper.
+than ε; its kernel values are those among samples, whatever n is. Samples go through the examples in rounds, each in a random
+order of its own: drawn independently, as in the paper's analysis (``sampling="independent"``), they miss some for long, and the
+run ends farther from the optimum. Cuts are sums here where the paper has means: its C' and ξ are n·C and ξ/n, and ``epsilon``
+counts as in the paper.
 
 The value of the QP over such cuts is no lower bound of the optimum. The history has it as ``model_value``; a true bound is
 computed at the end, from a feasible point of the dual that has a variable for each example and output (``_sampled.dual_bound``).
@@ -49,7 +49,7 @@ _QP_SHARE, _EPSILON_SHARE = 0.1, 0.01
 _STANDARD_ERRORS = 1.96
 # With sampling="violation" so much of the chance to be drawn is the same for all: what one example may count stays bounded.
 _EVEN_SHARE = 0.5
-# Ways of sampling that mean something to one strategy only.
+# Ways of sampling that cuts of one strategy only are made in.
 _STRATEGY_OF = {"independent": "constant", "violation": "linear"}
 
 
@@ -134,8 +134,8 @@ class SampledCutsSolver(Solver):
             "uniform",
             lambda v: v in ("uniform", "independent", "violation"),
             "'uniform', 'independent' or 'violation'",
-            "'uniform': all examples alike, under strategy 'constant' none again before all have been drawn; 'independent', for "
-            "'constant' only: every sample anew; 'violation', for 'linear' only: half alike, half in proportion to the violation",
+            "'uniform': all examples alike, under strategy 'constant' in rounds; 'independent', for 'constant' only: every "
+            "sample anew; 'violation', for 'linear' only: half alike, half in proportion to the violation",
         ),
         "primal_sample": Option(
             10_000,
@@ -351,7 +351,7 @@ class SampledCutsSolver(Solver):
 
 
 class Samples:
-    """Uniform samples of r out of n places; in rounds, in which no place comes twice, or each by itself."""
+    """Uniform samples of r out of n places: in rounds, each through all places in random order, or each by itself."""
 
     def __init__(self, rng: np.random.Generator, n: int, r: int, *, in_rounds: bool) -> None:
         self._rng, self._n, self._r = rng, n, r
@@ -390,7 +390,8 @@ def _watch() -> Stopwatch:
 def _primal_estimate(norm2: float, C: float, values: FloatArray, r: int, n: int) -> PrimalEstimate:
     """Return ½‖w‖² + C (n/r) Σ s_i H_i of a sample of r out of n, and where the primal lies with a confidence of 95 %.
 
-    ``values`` are the s_i H_i above 0. The sample is drawn without replacement, so that one of all examples is exact.
+    ``values`` are the s_i H_i above 0. The sample is drawn without replacement, so that one of all examples is exact. It must
+    not depend on w: those of a round do, whose earlier ones w was fitted to, and their estimates lean upwards.
     """
     mean = values.sum() / r
     variance = max(float(np.sum(values**2)) - r * mean**2, 0.0) / max(r - 1, 1)
