@@ -49,7 +49,7 @@ _QP_SHARE, _EPSILON_SHARE = 0.1, 0.01
 _STANDARD_ERRORS = 1.96
 # With sampling="violation" so much of the chance to be drawn is the same for all: what one example may count stays bounded.
 _EVEN_SHARE = 0.5
-# Ways of sampling that cuts of one strategy only are made in.
+# Ways of sampling that only one strategy has.
 _STRATEGY_OF = {"independent": "constant", "violation": "linear"}
 
 
