@@ -5,7 +5,6 @@ import pytest
 from sampled_problems import KINDS, RBF, STRATEGIES, column, exact, problem, train
 
 import maxmargin as mm
-from maxmargin import _core
 from maxmargin.solvers import _sampled, sampled_cuts
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
@@ -46,35 +45,22 @@ def test_without_dual_bound_there_is_none(strategy):
     assert solution.certificate.primal == train(strategy=strategy, sample_size=10).certificate.primal
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_dual_is_that_of_a_feasible_point(kind, weighted, monkeypatch):
-    """β is put together once more, plane by plane, and its square is taken from the whole kernel matrix."""
-    _, X, Y, C, s = problem(kind, weighted)
-    seen = []
-
-    def spy(bound, C, cuts, alpha):
-        seen.append((bound, cuts, alpha))
-        return _sampled.dual_bound(bound, C, cuts, alpha)
-
-    monkeypatch.setattr(sampled_cuts, "dual_bound", spy)
-    dual = train(kind, weighted, sample_size=6).certificate.dual
-    ((bound, cuts, alpha),) = seen
+def value_of_feasible(kind, s, C, bound, used):
+    """Put β together once more, plane by plane, and take its square from the whole kernel matrix; say what was scaled."""
+    _, X, Y, *_ = problem(kind)
     beta, losses, vectors = {}, {}, {}
-    for k, a in enumerate(alpha):
-        planes = cuts[k].planes if a > 0.0 else _core.PlaneBatch()
-        for p, example in enumerate(planes.examples().tolist()):
-            key = (example, planes.code(p).tobytes())
-            beta[key] = beta.get(key, 0.0) + a * cuts[k].shares[p]
-            losses[key] = planes.losses()[p]
+    for a, cut in used:
+        for p, example in enumerate(cut.planes.examples().tolist()):
+            key = (example, cut.planes.code(p).tobytes())
+            beta[key] = beta.get(key, 0.0) + a * cut.shares[p]
+            losses[key] = cut.planes.losses()[p]
             vectors[key] = np.zeros(bound.n_weights)
-            bound.space.add(planes, np.eye(len(planes))[p], vectors[key])
+            bound.space.add(cut.planes, np.eye(len(cut.planes))[p], vectors[key])
     keys = list(beta)
     mass = np.zeros(len(Y))
     for key in keys:
         mass[key[0]] += beta[key]
     most = C * (np.ones(len(Y)) if s is None else s)
-    assert np.any(mass > most), "something had to be scaled"
     feasible = np.array([beta[key] * min(1.0, most[key[0]] / mass[key[0]]) for key in keys])
     for i in range(len(Y)):
         assert sum(b for b, key in zip(feasible, keys, strict=True) if key[0] == i) <= most[i] * (1 + 1e-12)
@@ -83,7 +69,39 @@ def test_the_dual_is_that_of_a_feasible_point(kind, weighted, monkeypatch):
     table = w[: len(rows) * bound.stride].reshape(len(rows), -1)
     square = np.einsum("tl,tu,ul->", table, RBF(rows, rows), table) + np.sum(w[len(rows) * bound.stride :] ** 2)
     linear = feasible @ np.array([losses[key] for key in keys])
-    assert dual == pytest.approx(linear - 0.5 * square, rel=1e-9)
+    theta = min(1.0, linear / square)
+    return theta * linear - 0.5 * theta**2 * square, bool(np.any(mass > most))
+
+
+@pytest.mark.parametrize("averaging", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_dual_is_that_of_a_feasible_point(kind, weighted, averaging, monkeypatch):
+    *_, C, s = problem(kind, weighted)
+    seen = []
+
+    def spy(bound, C, used):
+        seen.append((bound, used))
+        return _sampled.dual_bound(bound, C, used)
+
+    monkeypatch.setattr(sampled_cuts, "dual_bound", spy)
+    dual = train(kind, weighted, sample_size=6, averaging=averaging).certificate.dual
+    assert len(seen) == 1 + averaging
+    values, is_scaled = zip(*(value_of_feasible(kind, s, C, *one) for one in seen), strict=True)
+    assert dual == pytest.approx(max(values), rel=1e-9)
+    assert all(is_scaled)
+
+
+def test_a_point_whose_square_is_too_large_is_made_shorter():
+    """Two equal rows, whose planes add up: at β = C both the square is larger than the loss."""
+    bound = mm.models.Binary(kernel=RBF).bind([[0.0], [0.0], [9.0]], [1, 1, -1])
+    planes = bound.separate(np.array([0, 1]), bound.zero_weights(), precise=True)
+    cut = _sampled.SampledCut(2.0, planes, np.ones(2), np.array([0, 1]), np.ones(2))
+    # θ (2 β) − ½ θ² (2 β)² at its best, θ = 1 / 2β, and with θ = 1.
+    assert _sampled.dual_bound(bound, 5.0, [(2.0, cut)]) == pytest.approx(0.5)
+    assert _sampled.dual_bound(bound, 5.0, [(0.25, cut)]) == pytest.approx(0.5 - 0.125)
+    assert _sampled.dual_bound(bound, 0.25, [(2.0, cut)]) == pytest.approx(0.5 - 0.125), "no more than C for either"
+    assert _sampled.dual_bound(bound, 5.0, []) == 0.0
 
 
 @pytest.mark.parametrize("weighted", [False, True])

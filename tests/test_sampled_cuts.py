@@ -211,8 +211,8 @@ def test_products_of_cuts_are_those_of_the_feature_space(monkeypatch, kind, stra
     K, models = RBF(rows, rows), []
     init = _sampled.SampledModel.__init__
 
-    def spy(self, problem, *arguments):
-        init(self, problem, *arguments)
+    def spy(self, problem, *arguments, **options):
+        init(self, problem, *arguments, **options)
         models.append((self, problem))
 
     monkeypatch.setattr(_sampled.SampledModel, "__init__", spy)
@@ -456,6 +456,7 @@ def test_other_objectives_are_refused():
         ("prune_after", 0, "an integer ≥ 1"),
         ("resample", 0, "an integer ≥ 1"),
         ("sampling", "greedy", "'uniform', 'independent' or 'violation'"),
+        ("averaging", None, "True or False"),
         ("dual_bound", 1, "True or False"),
     ],
 )

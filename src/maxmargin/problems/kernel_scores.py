@@ -312,11 +312,11 @@ class KernelScores(Problem):
             self._n_part_values += product.n_computed
         return out
 
-    def square(self, coef: FloatArray) -> float:
-        """Return ‖w‖² of coefficients, in double precision, from the kernel values among the points that they have."""
+    def square(self, coef: FloatArray, *, is_single: bool = False) -> float:
+        """Return ‖w‖² of coefficients from the kernel values among the points that they have, in double precision or float32."""
         entries = np.flatnonzero(coef)
         rows = np.unique(entries[entries < self.n_kernel] // self.stride)
-        scores = self.scores_of(rows, entries, coef[entries], is_single=False)
+        scores = self.scores_of(rows, entries, coef[entries], is_single=is_single)
         table = coef[self.n_kernel :]
         return float(np.einsum("i,i->", coef[self.places_of(rows)], scores) + np.einsum("i,i->", table, table))
 

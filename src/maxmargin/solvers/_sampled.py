@@ -2,11 +2,15 @@
 
 A sampled cut is c and g = Σ_i a_i ψ_i over a sample of examples. With a kernel g is known by its coefficients over the rows of
 the sample, and g·g' = Σ_tl g_tl S'_tl, S' = K g' the score table of the other cut.
+
+The points that the QP moves to follow the noise of the samples. Their mean, w̄ = Σ_t t w_t / Σ_t t (weighted as in
+Lacoste-Julien et al. 2013), has less of it, and so has the mean of their α, which makes the dual bound tighter.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -44,6 +48,7 @@ class SampledCuts(ABC):
         self._cuts: list[SampledCut] = []
         self._pending: SampledCut | None = None
         self._sum: FloatArray = np.zeros(problem.n_weights)  # 0 between uses
+        self._set_aside: list[tuple[float, SampledCut]] = []
 
     def __len__(self) -> int:
         return len(self._cuts)
@@ -99,13 +104,28 @@ class SampledCuts(ABC):
         gone = set(numbers.tolist())
         self._cuts = [cut for k, cut in enumerate(self._cuts) if k not in gone]
 
+    def set_aside(self, numbers: IntArray, shares: FloatArray) -> None:
+        """Remember cuts that are about to be dropped, with what they count in the mean of all points."""
+        self._set_aside += [(share, self._cuts[k]) for k, share in zip(numbers, shares, strict=True) if share > 0.0]
+
+    def with_shares(self, shares: FloatArray) -> list[tuple[float, SampledCut]]:
+        """Return the cuts that have shares above 0, and those that were set aside."""
+        return self._set_aside + [(share, self._cuts[k]) for k, share in enumerate(shares) if share > 0.0]
+
     def move(self, weights: ExpansionWeights, alpha: FloatArray, before: FloatArray) -> None:
         """Move w from Σ before_k g_k to Σ α_k g_k."""
         # Summed afresh, so that rows of cuts that are out of use have coefficients of 0 and not of a rounding error.
-        entries, owners = np.unique(np.concatenate([cut.entries for cut in self._cuts]), return_inverse=True)
-        terms = np.concatenate([a * cut.values for a, cut in zip(alpha, self._cuts, strict=True)])
-        weights.coef[entries] = np.bincount(owners, terms)
+        entries, sums = _sum_of(zip(alpha, self._cuts, strict=True))
+        weights.coef[entries] = sums
         self._move_scores(weights, alpha, before)
+
+    def mean(self, shares: FloatArray) -> ExpansionWeights:
+        """Return Σ share_k g_k of all cuts, those set aside too; it has scores where the cuts have tables."""
+        weights = ExpansionWeights(self._problem.n_weights)
+        entries, sums = _sum_of(self.with_shares(shares))
+        weights.coef[entries] = sums
+        self._add_scores(weights, shares)
+        return weights
 
     @abstractmethod
     def _products(self, cut: SampledCut) -> FloatArray:
@@ -115,6 +135,10 @@ class SampledCuts(ABC):
     def _move_scores(self, weights: ExpansionWeights, alpha: FloatArray, before: FloatArray) -> None:
         """Let the scores of w follow its coefficients."""
 
+    @abstractmethod
+    def _add_scores(self, weights: ExpansionWeights, shares: FloatArray) -> None:
+        """Give a mean with these shares its scores, or let it be known that it has none."""
+
 
 class TabledCuts(SampledCuts):
     """Cuts with their score tables for all rows, A of the paper: n·r kernel values for each, and none for w or products."""
@@ -122,7 +146,14 @@ class TabledCuts(SampledCuts):
     def __init__(self, problem: KernelScores) -> None:
         super().__init__(problem)
         self._tables: list[NDArray[np.floating]] = []
+        self._scores_set_aside: FloatArray = np.zeros(problem.n_weights)
         self._n_moves = 0
+
+    def set_aside(self, numbers: IntArray, shares: FloatArray) -> None:
+        """Remember cuts that are about to be dropped, and the sum of their tables."""
+        super().set_aside(numbers, shares)
+        for k, share in zip(numbers, shares, strict=True):
+            self._scores_set_aside += share * self._tables[k]
 
     def remove(self, numbers: IntArray) -> None:
         """Drop cuts with their tables."""
@@ -147,6 +178,13 @@ class TabledCuts(SampledCuts):
                 weights.exact += change * table
         weights.touch()
 
+    def _add_scores(self, weights: ExpansionWeights, shares: FloatArray) -> None:
+        weights.exact += self._scores_set_aside
+        for share, table in zip(shares, self._tables, strict=True):
+            if share > 0.0:
+                weights.exact += share * table
+        weights.touch()
+
 
 class UntabledCuts(SampledCuts):
     """Cuts without tables: scores are made for the rows that are looked at, from the kernel values that takes."""
@@ -156,13 +194,16 @@ class UntabledCuts(SampledCuts):
         self._scores: FloatArray = np.zeros(problem.n_weights)  # of the cut in hand, at the rows in hand
 
     def score(self, weights: ExpansionWeights, examples: IntArray) -> None:
-        """Write the scores of w for the rows of some examples."""
-        problem, entries = self._problem, self._entries()
-        entries = entries[weights.coef[entries] != 0.0]
-        self._write(weights.exact, problem.rows_of(examples), entries, weights.coef[entries])
+        """Write the scores of w, a sum of the cuts, for the rows of some examples."""
+        entries = self._entries()
+        self.score_at(weights, examples, entries[weights.coef[entries] != 0.0])
+
+    def score_at(self, weights: ExpansionWeights, examples: IntArray, entries: IntArray) -> None:
+        """Write the scores of weights that have coefficients at ``entries`` for the rows of some examples."""
+        self._write(weights.exact, self._problem.rows_of(examples), entries, weights.coef[entries])
 
     def _entries(self) -> IntArray:
-        """Return the places at which any cut has a coefficient."""
+        """Return the places at which any cut that was not dropped has a coefficient."""
         return np.unique(np.concatenate([np.zeros(0, np.int64), *(cut.entries for cut in self._cuts)]))
 
     def _write(self, scores: FloatArray, rows: IntArray, entries: IntArray, values: FloatArray) -> None:
@@ -182,16 +223,51 @@ class UntabledCuts(SampledCuts):
     def _move_scores(self, weights: ExpansionWeights, alpha: FloatArray, before: FloatArray) -> None:
         weights.is_scored = False
 
+    def _add_scores(self, weights: ExpansionWeights, shares: FloatArray) -> None:
+        weights.is_scored = False
+
 
 class SampledModel(CutModel):
-    """The QP over sampled cuts. Its ``dual`` is the value of a model that may lie above the objective: **no lower bound**."""
+    """The QP over sampled cuts. Its ``dual`` is the value of a model that may lie above the objective: **no lower bound**.
+
+    ``averages`` asks for the mean of its points too.
+    """
 
     def __init__(
-        self, problem: KernelScores, C: float, prune_after: int, watch: Stopwatch, sampled: SampledCuts
+        self,
+        problem: KernelScores,
+        C: float,
+        prune_after: int,
+        watch: Stopwatch,
+        sampled: SampledCuts,
+        *,
+        averages: bool,
     ) -> None:
         super().__init__(problem, C, prune_after, watch)
         self.sampled = sampled
         self.cuts = cast(Cuts, sampled)  # all of it that a model asks for: a sampled cut is put, never assembled
+        self.averages = averages
+        self._n_points = 0
+        self._shares: FloatArray = np.zeros(0)  # Σ_t t α_kt
+
+    def mean(self) -> ExpansionWeights:
+        """Return w̄, the mean of all points that the weights moved to."""
+        weights = self.sampled.mean(self._shares)
+        weights.scale(1.0 / self._n_terms)
+        return weights
+
+    def mean_of_alpha(self) -> list[tuple[float, SampledCut]]:
+        """Return the mean of α at those points, with the cuts that have a part in it."""
+        return [(share / self._n_terms, cut) for share, cut in self.sampled.with_shares(self._shares)]
+
+    def last_alpha(self) -> list[tuple[float, SampledCut]]:
+        """Return α, with the cuts that have a part in it."""
+        return [(a, self.sampled[k]) for k, a in enumerate(self._alpha) if a > 0.0]
+
+    @property
+    def _n_terms(self) -> int:
+        """Σ_t t."""
+        return max(self._n_points * (self._n_points + 1) // 2, 1)
 
     def _move_to(self, alpha: FloatArray) -> None:
         assert isinstance(self.weights, ExpansionWeights)
@@ -199,16 +275,36 @@ class SampledModel(CutModel):
         self._alpha = alpha
         # ‖w‖² = Σ α_k w·g_k, and the QP knows c_k − w·g_k.
         self.norm2 = float(alpha @ (self._losses - self._qp.values))
+        if not self.averages:
+            return
+        self._n_points += 1
+        self._shares = np.append(self._shares, np.zeros(len(alpha) - len(self._shares))) + self._n_points * alpha
+
+    def _drop(self, old: IntArray) -> None:
+        if self.averages:
+            self.sampled.set_aside(old, self._shares[old])
+            self._shares = np.delete(self._shares, old)
+        super()._drop(old)
 
 
-def dual_bound(problem: KernelScores, C: float, cuts: SampledCuts, alpha: FloatArray) -> float:
-    """Return a true lower bound of the optimum, from the point of the n-slack dual that α stands for.
+def _sum_of(cuts: Iterable[tuple[float, SampledCut]]) -> tuple[IntArray, FloatArray]:
+    """Return Σ a_k g_k: places, ascending, and coefficients."""
+    places, terms = [np.zeros(0, np.int64)], [np.zeros(0)]
+    for a, cut in cuts:
+        places.append(cut.entries)
+        terms.append(a * cut.values)
+    entries, owners = np.unique(np.concatenate(places), return_inverse=True)
+    return entries, np.bincount(owners, np.concatenate(terms)).astype(np.float64, copy=False)
 
-    β_i(ȳ) = Σ_k α_k a_ki over the cuts that have plane ȳ of example i, scaled down where Σ_ȳ β_i(ȳ) > C s_i:
 
-        D = Σ βΔ − ½ ‖Σ βψ‖²
+def dual_bound(problem: KernelScores, C: float, used: list[tuple[float, SampledCut]]) -> float:
+    """Return a true lower bound of the optimum, from the point of the n-slack dual that α of these cuts stands for.
+
+    β_i(ȳ) = Σ_k α_k a_ki over the cuts that have plane ȳ of example i, scaled down where Σ_ȳ β_i(ȳ) > C s_i, and all together by
+    the θ ≤ 1 that is best:
+
+        D = θ Σ βΔ − ½ θ² ‖Σ βψ‖²
     """
-    used = [(a, cuts[k]) for k, a in enumerate(alpha) if a > 0.0]
     mass = np.zeros(problem.n_examples)
     for a, cut in used:
         mass[cut.planes.examples()] += a * cut.shares  # an example is in a sample once
@@ -219,4 +315,6 @@ def dual_bound(problem: KernelScores, C: float, cuts: SampledCuts, alpha: FloatA
         beta = a * cut.shares * scale[cut.planes.examples()]
         linear += float(beta @ cut.planes.losses())
         problem.space.add(cut.planes, beta, coef)
-    return linear - 0.5 * problem.square(coef)
+    square = problem.square(coef)
+    theta = min(1.0, linear / square) if square > 0.0 else 1.0
+    return theta * linear - 0.5 * theta**2 * square

@@ -19,9 +19,11 @@ run ends farther from the optimum. Cuts are sums here where the paper has means:
 counts as in the paper.
 
 The value of the QP over such cuts is no lower bound of the optimum. The history has it as ``model_value``; a true bound is
-computed at the end, from a feasible point of the dual that has a variable for each example and output (``_sampled.dual_bound``).
+computed at the end, from feasible points of the dual that has a variable for each example and output (``_sampled.dual_bound``).
 
-``sampling="violation"``, for "linear", goes beyond the paper, whose outlook asks for rates that differ between support vectors.
+Two things go beyond the paper. Training ends with the average of the points that the QP went through (``_sampled``), in which the
+noise of the samples is less; "linear" evaluates it now and then, as a point like the others. ``sampling="violation"``, for
+"linear", draws support vectors at rates that differ, for which the paper's outlook asks.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._low_rank_start import points_of_low_rank_cuts
 from maxmargin.solvers._sampled import SampledCuts, SampledModel, TabledCuts, UntabledCuts, dual_bound
 from maxmargin.solvers._timing import Stopwatch
-from maxmargin.solvers.base import Iterate, Option, PrimalEstimate, Record, Solver, Task
+from maxmargin.solvers.base import IS_BOOLEAN, Iterate, Option, PrimalEstimate, Record, Solver, Task
 
 # The QP is solved to this share of the last violation, or of ε near the end.
 _QP_SHARE, _EPSILON_SHARE = 0.1, 0.01
@@ -49,6 +51,8 @@ _QP_SHARE, _EPSILON_SHARE = 0.1, 0.01
 _STANDARD_ERRORS = 1.96
 # With sampling="violation" so much of the chance to be drawn is the same for all: what one example may count stays bounded.
 _EVEN_SHARE = 0.5
+# Strategy "linear" evaluates the mean of its points when this share of them came since it last did.
+_MEAN_SHARE = 0.2
 # Ways of sampling that only one strategy has.
 _STRATEGY_OF = {"independent": "constant", "violation": "linear"}
 
@@ -137,6 +141,12 @@ class SampledCutsSolver(Solver):
             "'uniform': all examples alike, under strategy 'constant' in rounds; 'independent', for 'constant' only: every "
             "sample anew; 'violation', for 'linear' only: half alike, half in proportion to the violation",
         ),
+        "averaging": Option(
+            True,
+            *IS_BOOLEAN,
+            "end with the weighted average of all iterates, under strategy 'linear' where it is better than each of them; "
+            "False: as in the paper",
+        ),
         "primal_sample": Option(
             10_000,
             lambda v: v is None or is_integer(v, 2),
@@ -145,13 +155,13 @@ class SampledCutsSolver(Solver):
         ),
         "dual_bound": Option(
             True,
-            lambda v: isinstance(v, (bool, np.bool_)),
-            "True or False",
+            *IS_BOOLEAN,
             "compute a lower bound of the optimum at the end, which takes a kernel value for each pair of basis points",
         ),
     }
 
     _model: SampledModel | None = None
+    _ended: ExpansionWeights | None = None  # where strategy "constant" does
     _problem: KernelScores | None = None
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
@@ -169,30 +179,38 @@ class SampledCutsSolver(Solver):
         return self._linear(task) if self.option["strategy"] == "linear" else self._constant(task)
 
     def result(self) -> DenseWeights | None:
-        """Return the last point of strategy "constant", whose iterates have no exact primal."""
-        return self._model.weights if self._model is not None and self.option["strategy"] == "constant" else None
+        """Return the mean of the points of strategy "constant", which have no exact primals, or the last of them."""
+        model = self._model
+        if model is None or self.option["strategy"] == "linear":
+            return None
+        ended = model.mean() if model.averages else model.weights
+        assert isinstance(ended, ExpansionWeights)
+        self._ended = ended
+        return ended
 
     def final_dual(self, task: Task) -> float | None:
-        """Return the bound of ``dual_bound``."""
-        if self._model is None or self._problem is None or not self.option["dual_bound"]:
+        """Return the better one of the bounds of ``dual_bound`` that the last α and the mean prove."""
+        problem, model = self._problem, self._model
+        if model is None or problem is None or not self.option["dual_bound"]:
             return None
-        return dual_bound(self._problem, task.C, self._model.sampled, self._model.alpha)
+        ends = [model.last_alpha(), *([model.mean_of_alpha()] if model.averages else [])]
+        return max(dual_bound(problem, task.C, used) for used in ends)
 
     def primal_estimate(self, task: Task) -> PrimalEstimate | None:
         """Return the primal of strategy "constant" from ``primal_sample`` examples; None where those are all."""
-        problem, model, size = self._problem, self._model, self.option["primal_sample"]
-        if problem is None or model is None or self.option["strategy"] == "linear" or size is None:
+        problem, model, weights, size = self._problem, self._model, self._ended, self.option["primal_sample"]
+        if problem is None or model is None or weights is None or size is None:
             return None
         drawable = problem.searched_ids
         if size >= len(drawable):
             return None
-        sampled, weights = model.sampled, model.weights
+        sampled = model.sampled
         assert isinstance(sampled, UntabledCuts)
-        assert isinstance(weights, ExpansionWeights)
         ids = drawable[np.sort(task.rng.choice(len(drawable), size, replace=False))]
-        sampled.score(weights, ids)
+        sampled.score_at(weights, ids, np.flatnonzero(weights.coef))
         found, _ = self._search(problem, ids, weights)
-        return _primal_estimate(model.norm2, task.C, found.values, size, len(drawable))
+        norm2 = problem.square(weights.coef, is_single=problem.is_single) if model.averages else model.norm2
+        return _primal_estimate(norm2, task.C, found.values, size, len(drawable))
 
     def _epsilon_rule(self, task: Task, gap: float | None, last: Record) -> tuple[str, str]:
         """Say by how much the last cut was violated."""
@@ -206,20 +224,25 @@ class SampledCutsSolver(Solver):
         problem, watch = self._problem, _watch()
         assert problem is not None
         cuts = TabledCuts(problem)
-        model = self._model = SampledModel(problem, task.C, self.option["prune_after"], watch, cuts)
+        model = self._model = self._new_model(task, watch, cuts)
         self._begin(task, cuts, epsilon=self.option["epsilon"] * problem.total_weight)
         epsilon, tries = Annealed(self.option["epsilon"] * problem.total_weight, self.option["annealing"]), 0
+        n_searched = last_mean = 0
         while True:
             with watch("oracle"):
                 found, _ = self._search(problem, problem.all_ids, model.weights)
             violation = found.value - model.slack
             epsilon.lower_to(violation)
-            yield Iterate(
-                weights=model.weights,
-                primal=0.5 * model.weights.norm2() + task.C * found.value,
-                is_last=violation <= epsilon.last,
-                details=self._details(violation, tries=tries),
-            )
+            n_searched += 1
+            is_last = violation <= epsilon.last
+            point: DenseWeights = model.weights
+            primal = 0.5 * point.norm2() + task.C * found.value
+            if model.averages and (is_last or n_searched - last_mean >= _MEAN_SHARE * n_searched):
+                last_mean = n_searched
+                mean, primal_of_mean = self._mean(task, model, watch)
+                if primal_of_mean < primal:
+                    point, primal = mean, primal_of_mean
+            yield Iterate(point, primal, is_last=is_last, details=self._details(violation, tries=tries))
             places, shares, tries = self._draw(task.rng, found, model.slack + epsilon.now)
             if found.loss - float(shares @ found.dots[places]) <= model.slack:
                 continue  # no try is violated at all: such a cut would change nothing
@@ -227,6 +250,19 @@ class SampledCutsSolver(Solver):
                 _, planes = self._search(problem, found.examples[places], model.weights)
             cuts.put(found.loss, planes, shares)
             self._take_cut(task, violation)
+
+    def _new_model(self, task: Task, watch: Stopwatch, cuts: SampledCuts) -> SampledModel:
+        """Return a model without cuts; samples of all examples have no noise that a mean could lessen."""
+        assert self._problem is not None
+        averages = self.option["averaging"] and self.option["sample_size"] < len(self._problem.searched_ids)
+        return SampledModel(self._problem, task.C, self.option["prune_after"], watch, cuts, averages=averages)
+
+    def _mean(self, task: Task, model: SampledModel, watch: Stopwatch) -> tuple[DenseWeights, float]:
+        """Return the mean of the points so far, and its primal."""
+        with watch("weights"):
+            mean = model.mean()
+        with watch("oracle"):
+            return mean, task.problem.primal(mean, task.C, squared=False)
 
     def _draw(self, rng: np.random.Generator, found: FoundPlanes, needed: float) -> tuple[IntArray, FloatArray, int]:
         """Draw samples until the cut of one is worth more than ``needed``; return it, or the best, and how many were drawn."""
@@ -257,7 +293,7 @@ class SampledCutsSolver(Solver):
         problem, watch, n_quiet = self._problem, _watch(), 0
         assert problem is not None
         cuts = UntabledCuts(problem)
-        model = self._model = SampledModel(problem, task.C, self.option["prune_after"], watch, cuts)
+        model = self._model = self._new_model(task, watch, cuts)
         assert isinstance(model.weights, ExpansionWeights)
         self._begin(task, cuts, epsilon=self.option["epsilon"] * problem.total_weight)
         epsilon = Annealed(self.option["epsilon"] * problem.total_weight, self.option["annealing"])
