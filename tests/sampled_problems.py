@@ -35,7 +35,7 @@ def exact(kind, weighted=False):
     return mm.train(model, X, Y, C, solver="one-slack", tol=1e-6, sample_weight=s).certificate
 
 
-def train(kind="binary", weighted=False, seed=0, max_iter=10_000, verbose=0, n_jobs=1, **options):
+def train(kind="binary", weighted=False, seed=0, max_iter=10_000, max_time=None, verbose=0, n_jobs=1, **options):
     model, X, Y, C, s = problem(kind, weighted)
     return mm.train(
         model,
@@ -46,6 +46,7 @@ def train(kind="binary", weighted=False, seed=0, max_iter=10_000, verbose=0, n_j
         sample_weight=s,
         random_state=seed,
         max_iter=max_iter,
+        max_time=max_time,
         verbose=verbose,
         n_jobs=n_jobs,
         solver_options=options,

@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 from sampled_problems import KINDS, RBF, STRATEGIES, column, exact, problem, train
+from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from maxmargin import _core
 from maxmargin.solvers import _sampled, sampled_cuts
+from maxmargin.solvers._best import Best
+from maxmargin.solvers.base import PrimalEstimate
 
 pytestmark = [pytest.mark.core, pytest.mark.filterwarnings("error")]
 
@@ -86,7 +90,7 @@ def test_the_dual_is_that_of_a_feasible_point(kind, weighted, averaging, monkeyp
 
     monkeypatch.setattr(sampled_cuts, "dual_bound", spy)
     dual = train(kind, weighted, sample_size=6, averaging=averaging).certificate.dual
-    assert len(seen) == 1 + averaging
+    assert len(seen) == 1 + averaging, "of both ends"
     values, is_scaled = zip(*(value_of_feasible(kind, s, C, *one) for one in seen), strict=True)
     assert dual == pytest.approx(max(values), rel=1e-9)
     assert all(is_scaled)
@@ -163,6 +167,49 @@ def test_the_interval_of_an_estimate_holds_the_primal_as_often_as_it_says(kind, 
     assert 880 <= hits <= 980
     whole = sampled_cuts._primal_estimate(weights.norm2(), C, slacks[slacks > 0.0], n, n)
     assert whole == (pytest.approx(primal), (pytest.approx(primal), pytest.approx(primal)))
+
+
+@pytest.mark.parametrize("averaging", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_estimate_at_the_end_is_of_the_point_that_is_returned(kind, weighted, averaging):
+    """Of all examples but one, so that it is close; cuts that were dropped have a part in the mean."""
+    model, X, Y, C, s = problem(kind, weighted)
+    size = (len(Y) if s is None else np.count_nonzero(s)) - 1
+    options = {"strategy": "constant", "sample_size": 10, "prune_after": 2, "averaging": averaging}
+    solution = train(kind, weighted, primal_sample=size, dual_bound=False, **options)
+    assert sum(column(solution, "cuts_dropped")) > 10
+    bound = model.bind(X, Y, sample_weight=s)
+    weights = bound.zero_weights()
+    weights.coef[:] = solution.w
+    bound.add_scores(weights.coef, weights.exact)
+    primal, found = bound.primal(weights, C, squared=False), solution.certificate
+    slacks = bound.slacks(weights) * (1.0 if s is None else s)
+    assert found.primal == pytest.approx(primal, rel=2.0 * C * np.max(slacks) / primal)
+    assert found.primal == pytest.approx(primal, rel=0.03)
+    assert found.primal_interval[0] <= found.primal <= found.primal_interval[1]
+
+
+def test_an_estimate_below_the_dual_is_moved_with_its_interval():
+    best = Best(mm.models.Binary(kernel=RBF).bind([[0.0]], [1]).zero_weights())
+    best.settle(PrimalEstimate(3.0, (2.0, 4.0)), None)
+    for dual, primal, interval in [(None, 3.0, (2.0, 4.0)), (2.5, 3.0, (2.5, 4.0)), (7.0, 7.0, (7.0, 8.0))]:
+        best.raise_dual(dual)
+        assert (best.primal, best.interval) == (primal, interval)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_bound_that_takes_too_long_leaves_the_primal(strategy, monkeypatch):
+    def late(*_):
+        raise _core.OutOfTime
+
+    monkeypatch.setattr(sampled_cuts, "dual_bound", late)
+    with pytest.warns(ConvergenceWarning, match=r"max_time=100 s was reached"):
+        found = train(strategy=strategy, sample_size=10, primal_sample=100, max_time=100.0).certificate
+    assert found.dual is None
+    assert not found.converged
+    whole = train(strategy=strategy, sample_size=10, primal_sample=100, dual_bound=False).certificate
+    assert (found.primal, found.primal_interval) == (whole.primal, whole.primal_interval)
 
 
 def test_the_history_of_constant_has_estimates_and_that_of_linear_none():

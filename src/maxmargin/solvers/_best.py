@@ -59,6 +59,7 @@ class Best:
         """Take a lower bound if it is the best; α = 0 is feasible and has 0."""
         if dual is not None:
             self.dual = max(self.dual, dual, 0.0)
+            self._raise_estimate()
 
     @property
     def is_refuted(self) -> bool:
@@ -142,9 +143,15 @@ class Best:
         if estimate is None:
             self.verify(task)
         else:
-            # No estimate can be below what the dual proves.
-            self.primal = max(estimate.value, self.dual)
-            self.interval = max(estimate.interval[0], self.dual), max(estimate.interval[1], self.dual)
+            self.primal, self.interval = estimate.value, estimate.interval
+            self._raise_estimate()
+
+    def _raise_estimate(self) -> None:
+        """Move an estimated primal, and its interval with it, to what the dual proves where it is below that."""
+        if self.interval is not None:
+            missing = max(self.dual - self.primal, 0.0)
+            self.primal += missing
+            self.interval = max(self.interval[0] + missing, self.dual), self.interval[1] + missing
 
     def verify(self, task: Task) -> None:
         """Replace a primal whose planes were found in float32 by the exact one."""

@@ -29,15 +29,19 @@ from maxmargin.solvers._timing import Stopwatch
 _REFRESH_EVERY = 100
 
 
-@dataclass(frozen=True)
+@dataclass
 class SampledCut:
-    """A cut: its offset c, its planes with what each counts in g, and g as coefficients at ascending places."""
+    """A cut: its offset c, its planes with what each counts in g, and g as coefficients at ascending places.
+
+    ``counted`` is Σ_t t α_t over all points so far, what the cut counts in their weighted sum.
+    """
 
     loss: float
     planes: _core.PlaneBatch
     shares: FloatArray
     entries: IntArray
     values: FloatArray
+    counted: float = 0.0
 
 
 class SampledCuts(ABC):
@@ -48,7 +52,7 @@ class SampledCuts(ABC):
         self._cuts: list[SampledCut] = []
         self._pending: SampledCut | None = None
         self._sum: FloatArray = np.zeros(problem.n_weights)  # 0 between uses
-        self._set_aside: list[tuple[float, SampledCut]] = []
+        self.counted: list[SampledCut] = []  # those with a part in the sum of all points, dropped ones too
 
     def __len__(self) -> int:
         return len(self._cuts)
@@ -104,13 +108,13 @@ class SampledCuts(ABC):
         gone = set(numbers.tolist())
         self._cuts = [cut for k, cut in enumerate(self._cuts) if k not in gone]
 
-    def set_aside(self, numbers: IntArray, shares: FloatArray) -> None:
-        """Remember cuts that are about to be dropped, with what they count in the mean of all points."""
-        self._set_aside += [(share, self._cuts[k]) for k, share in zip(numbers, shares, strict=True) if share > 0.0]
-
-    def with_shares(self, shares: FloatArray) -> list[tuple[float, SampledCut]]:
-        """Return the cuts that have shares above 0, and those that were set aside."""
-        return self._set_aside + [(share, self._cuts[k]) for k, share in enumerate(shares) if share > 0.0]
+    def count(self, alpha: FloatArray, factor: float) -> None:
+        """Add a point, Σ α_k g_k, so many times to the sum of points."""
+        for a, cut in zip(alpha, self._cuts, strict=True):
+            if a > 0.0:
+                if cut.counted == 0.0:
+                    self.counted.append(cut)
+                cut.counted += factor * a
 
     def move(self, weights: ExpansionWeights, alpha: FloatArray, before: FloatArray) -> None:
         """Move w from Σ before_k g_k to Σ α_k g_k."""
@@ -119,12 +123,12 @@ class SampledCuts(ABC):
         weights.coef[entries] = sums
         self._move_scores(weights, alpha, before)
 
-    def mean(self, shares: FloatArray) -> ExpansionWeights:
-        """Return Σ share_k g_k of all cuts, those set aside too; it has scores where the cuts have tables."""
+    def sum_of_points(self) -> ExpansionWeights:
+        """Return the sum of the points that were counted; it has scores where the cuts have tables."""
         weights = ExpansionWeights(self._problem.n_weights)
-        entries, sums = _sum_of(self.with_shares(shares))
+        entries, sums = _sum_of((cut.counted, cut) for cut in self.counted)
         weights.coef[entries] = sums
-        self._add_scores(weights, shares)
+        self._score_sum(weights)
         return weights
 
     @abstractmethod
@@ -136,8 +140,8 @@ class SampledCuts(ABC):
         """Let the scores of w follow its coefficients."""
 
     @abstractmethod
-    def _add_scores(self, weights: ExpansionWeights, shares: FloatArray) -> None:
-        """Give a mean with these shares its scores, or let it be known that it has none."""
+    def _score_sum(self, weights: ExpansionWeights) -> None:
+        """Give the sum of points its scores, or let it be known that it has none."""
 
 
 class TabledCuts(SampledCuts):
@@ -146,17 +150,14 @@ class TabledCuts(SampledCuts):
     def __init__(self, problem: KernelScores) -> None:
         super().__init__(problem)
         self._tables: list[NDArray[np.floating]] = []
-        self._scores_set_aside: FloatArray = np.zeros(problem.n_weights)
+        self._scores_of_removed: FloatArray = np.zeros(problem.n_weights)  # in the sum of points
         self._n_moves = 0
-
-    def set_aside(self, numbers: IntArray, shares: FloatArray) -> None:
-        """Remember cuts that are about to be dropped, and the sum of their tables."""
-        super().set_aside(numbers, shares)
-        for k, share in zip(numbers, shares, strict=True):
-            self._scores_set_aside += share * self._tables[k]
 
     def remove(self, numbers: IntArray) -> None:
         """Drop cuts with their tables."""
+        for k in numbers:
+            if self._cuts[k].counted > 0.0:
+                self._scores_of_removed += self._cuts[k].counted * self._tables[k]
         super().remove(numbers)
         gone = set(numbers.tolist())
         self._tables = [table for k, table in enumerate(self._tables) if k not in gone]
@@ -178,11 +179,11 @@ class TabledCuts(SampledCuts):
                 weights.exact += change * table
         weights.touch()
 
-    def _add_scores(self, weights: ExpansionWeights, shares: FloatArray) -> None:
-        weights.exact += self._scores_set_aside
-        for share, table in zip(shares, self._tables, strict=True):
-            if share > 0.0:
-                weights.exact += share * table
+    def _score_sum(self, weights: ExpansionWeights) -> None:
+        weights.exact += self._scores_of_removed
+        for cut, table in zip(self._cuts, self._tables, strict=True):
+            if cut.counted > 0.0:
+                weights.exact += cut.counted * table
         weights.touch()
 
 
@@ -223,8 +224,17 @@ class UntabledCuts(SampledCuts):
     def _move_scores(self, weights: ExpansionWeights, alpha: FloatArray, before: FloatArray) -> None:
         weights.is_scored = False
 
-    def _add_scores(self, weights: ExpansionWeights, shares: FloatArray) -> None:
+    def _score_sum(self, weights: ExpansionWeights) -> None:
         weights.is_scored = False
+
+
+@dataclass
+class End:
+    """A point to end with: its weights, the α that made it with the cuts that have a part in it, and ‖w‖² once it is known."""
+
+    weights: ExpansionWeights
+    alpha: list[tuple[float, SampledCut]]
+    norm2: float | None
 
 
 class SampledModel(CutModel):
@@ -247,18 +257,22 @@ class SampledModel(CutModel):
         self.sampled = sampled
         self.cuts = cast(Cuts, sampled)  # all of it that a model asks for: a sampled cut is put, never assembled
         self.averages = averages
-        self._n_points = 0
-        self._shares: FloatArray = np.zeros(0)  # Σ_t t α_kt
+        self.n_points = 0
 
-    def mean(self) -> ExpansionWeights:
+    def last(self) -> End:
+        """Return the last point."""
+        assert isinstance(self.weights, ExpansionWeights)
+        return End(self.weights, self.last_alpha(), self.norm2)
+
+    def mean(self) -> End:
         """Return w̄, the mean of all points that the weights moved to."""
-        weights = self.sampled.mean(self._shares)
+        weights = self.sampled.sum_of_points()
         weights.scale(1.0 / self._n_terms)
-        return weights
+        return End(weights, self.mean_of_alpha(), None)
 
     def mean_of_alpha(self) -> list[tuple[float, SampledCut]]:
         """Return the mean of α at those points, with the cuts that have a part in it."""
-        return [(share / self._n_terms, cut) for share, cut in self.sampled.with_shares(self._shares)]
+        return [(cut.counted / self._n_terms, cut) for cut in self.sampled.counted]
 
     def last_alpha(self) -> list[tuple[float, SampledCut]]:
         """Return α, with the cuts that have a part in it."""
@@ -267,7 +281,7 @@ class SampledModel(CutModel):
     @property
     def _n_terms(self) -> int:
         """Σ_t t."""
-        return max(self._n_points * (self._n_points + 1) // 2, 1)
+        return max(self.n_points * (self.n_points + 1) // 2, 1)
 
     def _move_to(self, alpha: FloatArray) -> None:
         assert isinstance(self.weights, ExpansionWeights)
@@ -275,16 +289,9 @@ class SampledModel(CutModel):
         self._alpha = alpha
         # ‖w‖² = Σ α_k w·g_k, and the QP knows c_k − w·g_k.
         self.norm2 = float(alpha @ (self._losses - self._qp.values))
-        if not self.averages:
-            return
-        self._n_points += 1
-        self._shares = np.append(self._shares, np.zeros(len(alpha) - len(self._shares))) + self._n_points * alpha
-
-    def _drop(self, old: IntArray) -> None:
         if self.averages:
-            self.sampled.set_aside(old, self._shares[old])
-            self._shares = np.delete(self._shares, old)
-        super()._drop(old)
+            self.n_points += 1
+            self.sampled.count(alpha, self.n_points)
 
 
 def _sum_of(cuts: Iterable[tuple[float, SampledCut]]) -> tuple[IntArray, FloatArray]:

@@ -190,6 +190,10 @@ class Solver(ABC):
         """Return what a later run needs to continue from here, or None."""
         return None
 
+    def finish(self, task: Task) -> Iterate | None:
+        """Do what is done once, after the last iterate; return a point to compare with the iterates, if there is another."""
+        return None
+
     def result(self) -> DenseWeights | None:
         """Return the point to end with where that is not the best of the iterates."""
         return None

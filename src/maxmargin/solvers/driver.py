@@ -107,13 +107,14 @@ class _Run:
                 ending = self._ending(iterate)
                 if ending:
                     break
+            self._finish()
             self.best.take(self.solver.result())
-            self.best.raise_dual(self.solver.final_dual(self.task))
             if self._rule_met is None and self.history and self.solver.has_dual:
                 # Training was cut short: its last point is better than those before it, more often than not.
                 self.best.look_at(iterate, self.task)
                 self._shorten(iterate.weights, len(self.history))
             self.best.settle(self.solver.primal_estimate(self.task), self.task)
+            self.best.raise_dual(self.solver.final_dual(self.task))
             self._close()
             if self._is_refuted():
                 self.best.primal = np.inf
@@ -128,6 +129,13 @@ class _Run:
             # What time or iterations ended was there already, which only the last evaluation showed.
             self._rule_met = RULE_MET
         return ending if self._rule_met is None else self._rule_met
+
+    def _finish(self) -> None:
+        """Let the solver do what it does once, and take its last point if that is better."""
+        point = self.solver.finish(self.task)
+        if point is not None:
+            self.best.update(point, self.task.problem)
+            self.history[-1].update(counts(self.task.problem))
 
     def _shorten(self, last: DenseWeights | None, most_tries: int) -> None:
         """Take w = 0, or a multiple of the last point, where that is better; not of models in Python once time is over."""

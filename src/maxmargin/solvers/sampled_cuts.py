@@ -22,8 +22,9 @@ The value of the QP over such cuts is no lower bound of the optimum. The history
 computed at the end, from feasible points of the dual that has a variable for each example and output (``_sampled.dual_bound``).
 
 Two things go beyond the paper. Training ends with the average of the points that the QP went through (``_sampled``), in which the
-noise of the samples is less; "linear" evaluates it now and then, as a point like the others. ``sampling="violation"``, for
-"linear", draws support vectors at rates that differ, for which the paper's outlook asks.
+noise of the samples is less, where that is the better end: "linear" evaluates it now and then and at the end, as a point like the
+others, "constant" compares it with the last point on a sample of their own. ``sampling="violation"``, for "linear", draws support
+vectors at rates that differ, for which the paper's outlook asks.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from maxmargin.problems.expansion_weights import ExpansionWeights
 from maxmargin.problems.kernel_scores import KernelScores
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._low_rank_start import points_of_low_rank_cuts
-from maxmargin.solvers._sampled import SampledCuts, SampledModel, TabledCuts, UntabledCuts, dual_bound
+from maxmargin.solvers._sampled import End, SampledCuts, SampledModel, TabledCuts, UntabledCuts, dual_bound
 from maxmargin.solvers._timing import Stopwatch
 from maxmargin.solvers.base import IS_BOOLEAN, Iterate, Option, PrimalEstimate, Record, Solver, Task
 
@@ -53,6 +54,8 @@ _STANDARD_ERRORS = 1.96
 _EVEN_SHARE = 0.5
 # Strategy "linear" evaluates the mean of its points when this share of them came since it last did.
 _MEAN_SHARE = 0.2
+# Strategy "constant" compares its two ends on at most so many examples.
+_MOST_COMPARED = 2000
 # Ways of sampling that only one strategy has.
 _STRATEGY_OF = {"independent": "constant", "violation": "linear"}
 
@@ -144,8 +147,8 @@ class SampledCutsSolver(Solver):
         "averaging": Option(
             True,
             *IS_BOOLEAN,
-            "end with the weighted average of all iterates, under strategy 'linear' where it is better than each of them; "
-            "False: as in the paper",
+            "end with the weighted average of all iterates where it is better, than each of them under strategy 'linear', than "
+            "the last under 'constant', as a sample has it; False: as in the paper",
         ),
         "primal_sample": Option(
             10_000,
@@ -161,8 +164,9 @@ class SampledCutsSolver(Solver):
     }
 
     _model: SampledModel | None = None
-    _ended: ExpansionWeights | None = None  # where strategy "constant" does
+    _end: End | None = None  # of strategy "constant"
     _problem: KernelScores | None = None
+    _n_in_mean = 0  # points in the mean that was last evaluated
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(options)
@@ -175,42 +179,68 @@ class SampledCutsSolver(Solver):
     def iterate(self, task: Task, planes: Any = None) -> Iterator[Iterate]:
         """Yield one iterate per cut; see the module's text."""
         assert isinstance(task.problem, KernelScores)
-        self._problem = task.problem
+        # A run is made again in double precision where rounding in float32 was too much.
+        self._problem, self._model, self._end, self._n_in_mean = task.problem, None, None, 0
         return self._linear(task) if self.option["strategy"] == "linear" else self._constant(task)
 
+    def finish(self, task: Task) -> Iterate | None:
+        """Evaluate the mean of the points as it is now, or choose between it and the last point."""
+        model = self._model
+        if model is None or model.n_points < 2:
+            return None  # a mean of one point is that point
+        if self.option["strategy"] == "linear":
+            return Iterate(*self._mean(task, model)) if model.n_points > self._n_in_mean else None
+        self._end = self._better_end(task, model)
+        return None
+
     def result(self) -> DenseWeights | None:
-        """Return the mean of the points of strategy "constant", which have no exact primals, or the last of them."""
+        """Return the better end of strategy "constant", whose points have no exact primals; where time was up, the mean."""
         model = self._model
         if model is None or self.option["strategy"] == "linear":
             return None
-        ended = model.mean() if model.averages else model.weights
-        assert isinstance(ended, ExpansionWeights)
-        self._ended = ended
-        return ended
+        if self._end is None:
+            self._end = model.mean() if model.averages else model.last()
+        return self._end.weights
 
     def final_dual(self, task: Task) -> float | None:
-        """Return the better one of the bounds of ``dual_bound`` that the last α and the mean prove."""
+        """Return the bound that the end of strategy "constant" proves, or the better one of what both ends of "linear" do."""
         problem, model = self._problem, self._model
         if model is None or problem is None or not self.option["dual_bound"]:
             return None
+        if self._end is not None:
+            return dual_bound(problem, task.C, self._end.alpha)
         ends = [model.last_alpha(), *([model.mean_of_alpha()] if model.averages else [])]
-        return max(dual_bound(problem, task.C, used) for used in ends)
+        return max(dual_bound(problem, task.C, alpha) for alpha in ends)
 
     def primal_estimate(self, task: Task) -> PrimalEstimate | None:
         """Return the primal of strategy "constant" from ``primal_sample`` examples; None where those are all."""
-        problem, model, weights, size = self._problem, self._model, self._ended, self.option["primal_sample"]
-        if problem is None or model is None or weights is None or size is None:
+        problem, end, size = self._problem, self._end, self.option["primal_sample"]
+        if problem is None or end is None or size is None or size >= len(problem.searched_ids):
             return None
-        drawable = problem.searched_ids
-        if size >= len(drawable):
-            return None
-        sampled = model.sampled
-        assert isinstance(sampled, UntabledCuts)
-        ids = drawable[np.sort(task.rng.choice(len(drawable), size, replace=False))]
-        sampled.score_at(weights, ids, np.flatnonzero(weights.coef))
-        found, _ = self._search(problem, ids, weights)
-        norm2 = problem.square(weights.coef, is_single=problem.is_single) if model.averages else model.norm2
-        return _primal_estimate(norm2, task.C, found.values, size, len(drawable))
+        return self._estimate_at(end, task, self._fresh_sample(task, size))
+
+    def _better_end(self, task: Task, model: SampledModel) -> End:
+        """Return the mean of the points or the last of them, whichever has the lower primal on a fresh sample."""
+        ids = self._fresh_sample(task, min(_MOST_COMPARED, self.option["primal_sample"] or _MOST_COMPARED))
+        return min((model.mean(), model.last()), key=lambda end: self._estimate_at(end, task, ids).value)
+
+    def _fresh_sample(self, task: Task, size: int) -> IntArray:
+        """Return so many examples, or all of them."""
+        assert self._problem is not None
+        drawable = self._problem.searched_ids
+        return drawable[np.sort(task.rng.choice(len(drawable), min(size, len(drawable)), replace=False))]
+
+    def _estimate_at(self, end: End, task: Task, ids: IntArray) -> PrimalEstimate:
+        """Return the primal of an end as a sample has it."""
+        problem, model = self._problem, self._model
+        assert problem is not None
+        assert model is not None
+        assert isinstance(model.sampled, UntabledCuts)
+        model.sampled.score_at(end.weights, ids, np.flatnonzero(end.weights.coef))
+        found, _ = self._search(problem, ids, end.weights)
+        if end.norm2 is None:
+            end.norm2 = problem.square(end.weights.coef, is_single=problem.is_single)
+        return _primal_estimate(end.norm2, task.C, found.values, len(ids), len(problem.searched_ids))
 
     def _epsilon_rule(self, task: Task, gap: float | None, last: Record) -> tuple[str, str]:
         """Say by how much the last cut was violated."""
@@ -227,19 +257,16 @@ class SampledCutsSolver(Solver):
         model = self._model = self._new_model(task, watch, cuts)
         self._begin(task, cuts, epsilon=self.option["epsilon"] * problem.total_weight)
         epsilon, tries = Annealed(self.option["epsilon"] * problem.total_weight, self.option["annealing"]), 0
-        n_searched = last_mean = 0
         while True:
             with watch("oracle"):
                 found, _ = self._search(problem, problem.all_ids, model.weights)
             violation = found.value - model.slack
             epsilon.lower_to(violation)
-            n_searched += 1
             is_last = violation <= epsilon.last
             point: DenseWeights = model.weights
             primal = 0.5 * point.norm2() + task.C * found.value
-            if model.averages and (is_last or n_searched - last_mean >= _MEAN_SHARE * n_searched):
-                last_mean = n_searched
-                mean, primal_of_mean = self._mean(task, model, watch)
+            if model.n_points > 2 and model.n_points - self._n_in_mean >= _MEAN_SHARE * model.n_points:
+                mean, primal_of_mean = self._mean(task, model)
                 if primal_of_mean < primal:
                     point, primal = mean, primal_of_mean
             yield Iterate(point, primal, is_last=is_last, details=self._details(violation, tries=tries))
@@ -257,11 +284,12 @@ class SampledCutsSolver(Solver):
         averages = self.option["averaging"] and self.option["sample_size"] < len(self._problem.searched_ids)
         return SampledModel(self._problem, task.C, self.option["prune_after"], watch, cuts, averages=averages)
 
-    def _mean(self, task: Task, model: SampledModel, watch: Stopwatch) -> tuple[DenseWeights, float]:
+    def _mean(self, task: Task, model: SampledModel) -> tuple[DenseWeights, float]:
         """Return the mean of the points so far, and its primal."""
-        with watch("weights"):
-            mean = model.mean()
-        with watch("oracle"):
+        self._n_in_mean = model.n_points
+        with model.watch("weights"):
+            mean = model.mean().weights
+        with model.watch("oracle"):
             return mean, task.problem.primal(mean, task.C, squared=False)
 
     def _draw(self, rng: np.random.Generator, found: FoundPlanes, needed: float) -> tuple[IntArray, FloatArray, int]:
