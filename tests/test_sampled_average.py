@@ -140,7 +140,8 @@ def test_a_run_that_is_made_again_begins_anew(strategy, monkeypatch):
         return itertools.islice(iterate(self, task, planes), 2 if len(started) == 2 else None)
 
     monkeypatch.setattr(sampled_cuts.SampledCutsSolver, "iterate", shorter)
-    solution, *_ = followed(monkeypatch, "binary", strategy)
+    with pytest.warns(ConvergenceWarning, match="violated by"):
+        solution, *_ = followed(monkeypatch, "binary", strategy)
     assert len(started) == 2
     assert len(solution.history) == 2
     assert np.count_nonzero(solution.w) <= 10
