@@ -96,6 +96,26 @@ def test_the_dual_is_that_of_a_feasible_point(kind, weighted, averaging, monkeyp
     assert all(is_scaled)
 
 
+@pytest.mark.parametrize("averaging", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bound_of_constant_is_that_of_the_end(kind, averaging, monkeypatch):
+    seen = []
+
+    def spy(bound, C, used):
+        seen.append((bound, used))
+        return _sampled.dual_bound(bound, C, used)
+
+    monkeypatch.setattr(sampled_cuts, "dual_bound", spy)
+    solution = train(kind, strategy="constant", sample_size=6, prune_after=2, averaging=averaging)
+    ((bound, used),) = seen
+    w = np.zeros(bound.n_weights)
+    for a, cut in used:
+        w[cut.entries] += a * cut.values
+    assert w == pytest.approx(solution.w, rel=1e-9, abs=1e-12)
+    value, _ = value_of_feasible(kind, None, problem(kind)[3], bound, used)
+    assert solution.certificate.dual == pytest.approx(value, rel=1e-9)
+
+
 def test_a_point_whose_square_is_too_large_is_made_shorter():
     """Two equal rows, whose planes add up: at β = C both the square is larger than the loss."""
     bound = mm.models.Binary(kernel=RBF).bind([[0.0], [0.0], [9.0]], [1, 1, -1])
