@@ -219,6 +219,24 @@ def test_an_estimate_below_the_dual_is_moved_with_its_interval():
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_mean_that_takes_too_long_leaves_the_points(strategy, monkeypatch):
+    def late(*_):
+        raise _core.OutOfTime
+
+    monkeypatch.setattr(_sampled.SampledModel, "mean", late)
+    monkeypatch.setattr(sampled_cuts, "_MEAN_SHARE", np.inf)
+    averaged, plain = (
+        train(strategy=strategy, sample_size=10, primal_sample=100, dual_bound=False, averaging=on)
+        for on in (True, False)
+    )
+    assert np.array_equal(averaged.w, plain.w)
+    assert averaged.certificate.converged
+    assert averaged.certificate.primal == pytest.approx(
+        plain.certificate.primal, rel=1e-9 if strategy == "linear" else 0.2
+    )
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_bound_that_takes_too_long_leaves_the_primal(strategy, monkeypatch):
     def late(*_):
         raise _core.OutOfTime

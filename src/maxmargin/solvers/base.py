@@ -191,7 +191,10 @@ class Solver(ABC):
         return None
 
     def finish(self, task: Task) -> Iterate | None:
-        """Do what is done once, after the last iterate; return a point to compare with the iterates, if there is another."""
+        """Look for a better point to end with, after the last iterate; return it if it is to be compared with the iterates.
+
+        It may be broken off where time is short, and training ends without it.
+        """
         return None
 
     def result(self) -> DenseWeights | None:

@@ -131,10 +131,13 @@ class _Run:
         return ending if self._rule_met is None else self._rule_met
 
     def _finish(self) -> None:
-        """Let the solver do what it does once, and take its last point if that is better."""
-        point = self.solver.finish(self.task)
-        if point is not None:
-            self.best.update(point, self.task.problem)
+        """Let the solver look for a better point to end with, in half of the time that is left: its primal is to be known too."""
+        longest = self._longest()
+        with contextlib.suppress(_core.OutOfTime), _core.Deadline(None if longest is None else 0.5 * longest):
+            point = self.solver.finish(self.task)
+            if point is not None:
+                self.best.update(point, self.task.problem)
+        if self.history:
             self.history[-1].update(counts(self.task.problem))
 
     def _shorten(self, last: DenseWeights | None, most_tries: int) -> None:

@@ -190,11 +190,12 @@ class SampledCutsSolver(Solver):
             return None  # a mean of one point is that point
         if self.option["strategy"] == "linear":
             return Iterate(*self._mean(task, model)) if model.n_points > self._n_in_mean else None
+        self._end = model.last()
         self._end = self._better_end(task, model)
         return None
 
     def result(self) -> DenseWeights | None:
-        """Return the better end of strategy "constant", whose points have no exact primals; where time was up, the mean."""
+        """Return the end of strategy "constant", whose points have no exact primals; the mean where training was broken off."""
         model = self._model
         if model is None or self.option["strategy"] == "linear":
             return None
