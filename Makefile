@@ -1,14 +1,14 @@
 # Needs python3 (3.11 or later, with venv and headers), a C++20 compiler and make; everything else goes into .venv.
 #
 #   make demo       train and evaluate a tagger on the bundled data
-#   make test       lint, types, tests and the examples in the docstrings
+#   make test       lint, types, tests (a process to a core, 8 at most) and the examples in the docstrings
 #   make sanitize   the tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer (GCC)
 #   make lint       only lint and types
 #   make stub       write the types of the compiled core anew
 #   make docs       the documentation, with a gallery of examples that are run; a minute or two
 #   make clean      remove everything made here
 #
-# PYTEST_ARGS goes to pytest: make sanitize PYTEST_ARGS="-k chain -x"
+# PYTEST_ARGS goes to pytest: make sanitize PYTEST_ARGS="-k chain -x", make test PYTEST_ARGS="-n 0 --pdb"
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -31,8 +31,9 @@ BUILD := $(PIP) install --no-build-isolation --no-deps
 demo: $(VENV)/.installed
 	$(BIN)/python examples/tagger_demo.py
 
+# The processes of pytest share the cores; threads of NumPy's BLAS in each would wait for each other.
 test: lint $(VENV)/.installed
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 	$(BIN)/python -m pytest --doctest-modules --pyargs maxmargin
 
 lint: $(VENV)/.tools

@@ -76,7 +76,7 @@ def test_malformed_column_line_is_named(write, content, options, line, text):
 
 
 @pytest.mark.parametrize("read", [read_conll, read_conllu])
-@pytest.mark.parametrize("content", [b"", b"\n\n\t\n", gzip.compress(b"")])
+@pytest.mark.parametrize("content", [b"", b"\n\n\t\n", gzip.compress(b"", mtime=0)])
 def test_file_without_a_sentence_is_an_error(write, read, content):
     with pytest.raises(ValueError, match="found no sentence"):
         read(write(content))

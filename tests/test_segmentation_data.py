@@ -125,7 +125,7 @@ def test_jpg_images_belong_to_png_masks(folder):
         (tar_of({**PAIR, "image/a.png": SHORT_CHUNK}), "image/a: broken PNG file .*; expected a jpg or png"),
         (tar_of({}), "found no image, expected image/NAME.jpg and mask/NAME.png"),
         (tar_of(PAIR)[:600], "unexpected end of data; expected a tar"),
-        (gzip.compress(tar_of(PAIR))[:100], "; expected a tar"),
+        (gzip.compress(tar_of(PAIR), mtime=0)[:100], "; expected a tar"),
         (
             gzip_damaged_after(tar_of({"image/a.png": bytes(300_000)}), 250_000),
             "Error -3 while decompressing data: .*; expected a tar",
