@@ -15,7 +15,7 @@ from scipy import ndimage
 
 from maxmargin import datasets
 
-Image = pytest.importorskip("PIL.Image", reason="needs Pillow: pip install maxmargin[images]")
+Image = pytest.importorskip("PIL.Image", reason='needs Pillow: pip install ".[images]"')
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "segmentation"
 COWS = "msrc_cow_coseg/msrc_cow_30.tar"
@@ -161,13 +161,13 @@ def test_missing_tar_says_where_to_put_it(folder):
 def test_missing_pillow_names_the_extra(folder, monkeypatch):
     put(folder, COWS, tar_of(PAIR))
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(ImportError, match=r"pip install maxmargin\[images\]"):
+    with pytest.raises(ImportError, match="pip install pillow, or maxmargin with its extra images"):
         datasets.load_msrc_cows()
 
 
 @pytest.fixture
 def superpixels(monkeypatch):
-    pytest.importorskip("skimage", reason="needs scikit-image: pip install maxmargin[images]")
+    pytest.importorskip("skimage", reason='needs scikit-image: pip install ".[images]"')
     monkeypatch.syspath_prepend(EXAMPLE)
     return importlib.import_module("superpixels")
 

@@ -6,7 +6,7 @@ The same graphs and methods as for :ref:`horses <sphx_glr_gallery_segmentation_h
 There are few of them, so that every one is tested: six at a time, by weights that were learned from the other 24. Those
 six are neighbours by number, because neighbours may show the same meadow. Other weights have seen horses only.
 
-Needs ``pip install maxmargin[images] matplotlib``, and the MSRC cows and the Weizmann horses (see
+Needs ``pip install ".[images]" matplotlib``, and the MSRC cows and the Weizmann horses (see
 :func:`maxmargin.datasets.load_msrc_cows` and :func:`~maxmargin.datasets.load_weizmann_horses`) in the folder named by
 ``MAXMARGIN_DATA``; a page that was built without them shows the code alone.
 

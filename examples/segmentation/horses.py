@@ -6,7 +6,7 @@ A photograph becomes a graph: superpixels are its nodes, their common borders it
 horse? The first method asks each by itself. The second joins neighbours with a weight that someone has to guess.
 :class:`maxmargin.GraphSVM` learns both kinds of weights together.
 
-Needs ``pip install maxmargin[images] matplotlib`` and the Weizmann horses (see
+Needs ``pip install ".[images]" matplotlib`` and the Weizmann horses (see
 :func:`maxmargin.datasets.load_weizmann_horses`) in the folder named by ``MAXMARGIN_DATA``; a page that was built without
 them shows the code alone.
 

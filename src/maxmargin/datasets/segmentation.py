@@ -65,8 +65,8 @@ def load_weizmann_horses() -> SegmentationData:
 
     Read from ``weizmann_horses`` in the folder named by ``MAXMARGIN_DATA``; there is no automatic download.  The file is
     a tar, plain or gzipped, of ``image/NAME.jpg`` and ``mask/NAME.png``, with pictures about 250 pixels wide.  The set
-    has no split of its own: the first 200 by name train, as in ``test.names[0] == "horse201"``.  Needs Pillow:
-    ``pip install maxmargin[images]``.
+    has no split of its own: the first 200 by name train, as in ``test.names[0] == "horse201"``.  Needs Pillow,
+    which the extra ``images`` brings.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def load_msrc_cows() -> SegmentedImages:
 
     Read from ``msrc_cow_coseg`` in the folder named by ``MAXMARGIN_DATA``; there is no automatic download.  The file is a
     tar, plain or gzipped, of ``image/NAME.png`` and ``mask/NAME.png``.  Several cows of a picture are one foreground.
-    Needs Pillow: ``pip install maxmargin[images]``.
+    Needs Pillow, which the extra ``images`` brings.
 
     Returns
     -------
@@ -176,6 +176,6 @@ def _pillow_image() -> Any:
         from PIL import Image
     except ImportError as error:
         raise ImportError(
-            "decoding images needs Pillow, which is not installed; pip install maxmargin[images] brings it."
+            "decoding images needs Pillow, which is not installed: pip install pillow, or maxmargin with its extra images."
         ) from error
     return Image
