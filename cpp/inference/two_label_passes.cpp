@@ -57,21 +57,30 @@ class TwoLabelPasses final : public MessagePasses {
     double forward(int32_t* labels) override {
         below_ = taken_ = unary_;
         double score = all_zero_;
+        Message next;
         Pace pace;
         for (int64_t p = 0; p < graph_.n_nodes(); ++p) {
             const int64_t up = graph_.up_begin[p], up_end = graph_.up_begin[p + 1];
-            const double shared = graph_.share[p] * (above_[p] + below_[p]);
-            const bool label = taken_[p] + above_[p] > 0.0;
+            const double shared = graph_.share[p] * (above_[p] + below_[p] + next.value);
+            const bool label = taken_[p] + above_[p] + next.taken > 0.0;
             labels[p] = label;
-            score += label * taken_[p];
+            score += label * (taken_[p] + next.taken);
+            below_[p] += next.value;
             above_[p] = 0.0;
+            next = {};
             for (int64_t l = up; l < up_end; ++l) {
                 const auto& table = tables_[l].scores;
                 const double to_zero = larger(table[0][0], shared + (table[1][0] - messages_[l]));
-                messages_[l] = larger(table[0][1], shared + (table[1][1] - messages_[l])) - to_zero;
-                below_[high_[l]] += messages_[l];
-                taken_[high_[l]] += table[label][1] - table[label][0];
+                const double value = larger(table[0][1], shared + (table[1][1] - messages_[l])) - to_zero;
+                const double taken = table[label][1] - table[label][0];
+                messages_[l] = value;
                 score += table[label][0];
+                if (high_[l] == p + 1) {
+                    next = {next.value + value, next.taken + taken};
+                } else {
+                    below_[high_[l]] += value;
+                    taken_[high_[l]] += taken;
+                }
             }
             pace.work(8 * (up_end - up));
         }
@@ -80,18 +89,23 @@ class TwoLabelPasses final : public MessagePasses {
 
     double backward() override {
         double bound = all_zero_;
+        Message next;
         Pace pace;
         for (int64_t p = graph_.n_nodes() - 1; p >= 0; --p) {
             const int64_t down = graph_.down_begin[p], down_end = graph_.down_begin[p + 1];
-            const double shared = graph_.share[p] * (above_[p] + below_[p]);
+            const double shared = graph_.share[p] * (above_[p] + below_[p] + next.value);
             bound += graph_.n_beginning[p] * larger(shared, 0.0);
+            above_[p] += next.value;
+            next = {};
             for (int64_t k = down; k < down_end; ++k) {
                 const auto [l, low] = down_[k];
                 const auto& table = tables_[l].scores;
                 const double to_zero = larger(table[0][0], shared + (table[0][1] - messages_[l]));
-                messages_[l] = larger(table[1][0], shared + (table[1][1] - messages_[l])) - to_zero;
-                above_[low] += messages_[l];
+                const double value = larger(table[1][0], shared + (table[1][1] - messages_[l])) - to_zero;
+                messages_[l] = value;
                 bound += to_zero;
+                if (low == p - 1) next.value += value;
+                else above_[low] += value;
             }
             pace.work(8 * (down_end - down));
         }
@@ -99,6 +113,10 @@ class TwoLabelPasses final : public MessagePasses {
     }
 
    private:
+    // What a node sends to the one that comes right after it, which waits for it: it stays in registers, and is added last.
+    struct Message {
+        double value = 0.0, taken = 0.0;
+    };
     // A link seen from its high end.
     struct Down {
         int64_t link;

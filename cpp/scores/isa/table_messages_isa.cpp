@@ -23,132 +23,119 @@ inline double larger(double a, double b) {
 constexpr int widest = vector_bytes / 8;
 
 template <int Width>
-struct Tile {
-    static constexpr int per_vector = Width < widest ? Width : widest;
-    static constexpr int n_vectors = Width / per_vector;
-    typedef double Vector __attribute__((vector_size(per_vector * 8)));
-    Vector v[n_vectors];
+struct Numbers {
+    typedef double Vector __attribute__((vector_size(Width * 8)));
+    Vector v;
 
-    static Tile load(const double* at) {
-        Tile tile;
-        __builtin_memcpy(tile.v, at, sizeof(tile.v));
-        return tile;
+    static Numbers load(const double* at) {
+        Numbers numbers;
+        __builtin_memcpy(&numbers.v, at, sizeof(Vector));
+        return numbers;
     }
-    void store(double* at) const { __builtin_memcpy(at, v, sizeof(v)); }
-    friend Tile operator+(double a, Tile b) {
-        for (Vector& x : b.v) x = a + x;
-        return b;
-    }
-    friend Tile operator+(const Tile& a, Tile b) {
-        for (int k = 0; k < n_vectors; ++k) b.v[k] = a.v[k] + b.v[k];
-        return b;
-    }
-    void raise(const Tile& other) {
-        for (int k = 0; k < n_vectors; ++k) v[k] = v[k] < other.v[k] ? other.v[k] : v[k];
-    }
+    void store(double* at) const { __builtin_memcpy(at, &v, sizeof(Vector)); }
+    friend Numbers operator+(double a, Numbers b) { return {a + b.v}; }
+    friend Numbers operator+(Numbers a, Numbers b) { return {a.v + b.v}; }
+    void raise(Numbers other) { v = v < other.v ? other.v : v; }
 };
 template <>
-struct Tile<1> {
+struct Numbers<1> {
     double v;
-    static Tile load(const double* at) { return {*at}; }
+    static Numbers load(const double* at) { return {*at}; }
     void store(double* at) const { *at = v; }
-    friend Tile operator+(double a, Tile b) { return {a + b.v}; }
-    friend Tile operator+(Tile a, Tile b) { return {a.v + b.v}; }
-    void raise(Tile other) { v = larger(v, other.v); }
+    friend Numbers operator+(double a, Numbers b) { return {a + b.v}; }
+    friend Numbers operator+(Numbers a, Numbers b) { return {a.v + b.v}; }
+    void raise(Numbers other) { v = larger(v, other.v); }
 };
 #else
+constexpr int widest = 4;
+
 template <int Width>
-struct Tile {
+struct Numbers {
     double v[Width];
 
-    static Tile load(const double* at) {
-        Tile tile;
-        for (int k = 0; k < Width; ++k) tile.v[k] = at[k];
-        return tile;
+    static Numbers load(const double* at) {
+        Numbers numbers;
+        for (int k = 0; k < Width; ++k) numbers.v[k] = at[k];
+        return numbers;
     }
     void store(double* at) const {
         for (int k = 0; k < Width; ++k) at[k] = v[k];
     }
-    friend Tile operator+(double a, Tile b) {
+    friend Numbers operator+(double a, Numbers b) {
         for (double& x : b.v) x = a + x;
         return b;
     }
-    friend Tile operator+(const Tile& a, Tile b) {
+    friend Numbers operator+(const Numbers& a, Numbers b) {
         for (int k = 0; k < Width; ++k) b.v[k] = a.v[k] + b.v[k];
         return b;
     }
-    void raise(const Tile& other) {
+    void raise(const Numbers& other) {
         for (int k = 0; k < Width; ++k) v[k] = larger(v[k], other.v[k]);
     }
 };
 #endif
 
-// Width neighbouring columns: the maxima stay in registers while the rows go by.
-template <int Width>
-inline void columns_tile(const double* scores, const double* table, int n_rows, int64_t n_columns, double* out) {
-    Tile<Width> best = scores[0] + Tile<Width>::load(table);
-    for (int row = 1; row < n_rows; ++row) best.raise(scores[row] + Tile<Width>::load(table + row * n_columns));
-    best.store(out);
+// A strip of Count × Width columns, from c on: the maxima stay in registers while the rows go by. Width ≤ n_columns; the last Width columns may
+// reach back over those before them.
+template <int Width, int Count>
+inline void columns_strip(const double* scores, const double* table, int n_rows, int64_t n_columns, int64_t c, double* out) {
+    int64_t at[Count];
+    Numbers<Width> best[Count];
+#pragma GCC unroll 8
+    for (int k = 0; k < Count; ++k) {
+        at[k] = c + (k + 1) * Width <= n_columns ? c + k * Width : n_columns - Width;
+        best[k] = scores[0] + Numbers<Width>::load(table + at[k]);
+    }
+    for (int row = 1; row < n_rows; ++row) {
+        table += n_columns;
+#pragma GCC unroll 8
+        for (int k = 0; k < Count; ++k) best[k].raise(scores[row] + Numbers<Width>::load(table + at[k]));
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < Count; ++k) best[k].store(out + at[k]);
 }
 
-// Rows neighbouring rows, Width columns at a time; Width ≤ n_columns.
-template <int Rows, int Width>
-inline void rows_tile(const double* scores, const double* table, int64_t n_columns, double* out) {
-    using Columns = Tile<Width>;
-    Columns best[Rows];
-    for (int r = 0; r < Rows; ++r) best[r] = Columns::load(scores) + Columns::load(table + r * n_columns);
-    for (int64_t c = Width; c < n_columns; c += Width) {
-        const int64_t at = c + Width <= n_columns ? c : n_columns - Width;
-        const Columns s = Columns::load(scores + at);
-        for (int r = 0; r < Rows; ++r) best[r].raise(s + Columns::load(table + r * n_columns + at));
-    }
-    for (int r = 0; r < Rows; ++r) {
+template <int Width, int Count>
+inline void columns_from(const double* scores, const double* table, int n_rows, int64_t n_columns, int64_t c, double* out) {
+    if constexpr (Count > 1)
+        if (c + (Count - 1) * Width >= n_columns) return columns_from<Width, Count - 1>(scores, table, n_rows, n_columns, c, out);
+    columns_strip<Width, Count>(scores, table, n_rows, n_columns, c, out);
+}
+
+// Eight vectors leave registers for what is added to them.
+template <int Width>
+inline void all_columns(const double* scores, const double* table, int n_rows, int64_t n_columns, double* out) {
+    for (int64_t c = 0; c < n_columns; c += 8 * Width) columns_from<Width, 8>(scores, table, n_rows, n_columns, c, out);
+}
+
+// One row after the other, as they lie in memory, Width columns at a time; Width ≤ n_columns.
+template <int Width>
+inline Numbers<Width> best_of_row(const double* scores, const double* row, int64_t n_columns) {
+    Numbers<Width> best = Numbers<Width>::load(scores) + Numbers<Width>::load(row);
+    int64_t c = Width;
+    for (; c + Width <= n_columns; c += Width) best.raise(Numbers<Width>::load(scores + c) + Numbers<Width>::load(row + c));
+    if (c < n_columns) best.raise(Numbers<Width>::load(scores + n_columns - Width) + Numbers<Width>::load(row + n_columns - Width));
+    return best;
+}
+
+template <int Width>
+inline void all_rows(const double* scores, const double* table, int n_rows, int64_t n_columns, double* out) {
+    for (int r = 0; r < n_rows; ++r) {
         double of_row[Width];
-        best[r].store(of_row);
+        best_of_row<Width>(scores, table + r * n_columns, n_columns).store(of_row);
         for (int half = Width / 2; half > 0; half /= 2)
             for (int k = 0; k < half; ++k) of_row[k] = larger(of_row[k], of_row[k + half]);
         out[r] = of_row[0];
     }
 }
 
-template <int Width>
-inline void all_rows(const double* scores, const double* table, int n_rows, int64_t n_columns, double* out) {
-    if (n_rows < 4) {
-        for (int r = 0; r < n_rows; ++r) rows_tile<1, Width>(scores, table + r * n_columns, n_columns, out + r);
-        return;
-    }
-    for (int r = 0; r < n_rows; r += 4) {
-        const int at = r + 4 <= n_rows ? r : n_rows - 4;
-        rows_tile<4, Width>(scores, table + at * n_columns, n_columns, out + at);
-    }
-}
-
 }  // namespace
 
 void max_plus_of_rows(const double* scores, const double* table, int n_rows, int n_columns, double* out) {
-    int c = 0;
-    while (c < n_columns) {
-        const int left = n_columns - c;
-        if (left > 8 && n_columns >= 16) {
-            const int at = left < 16 ? n_columns - 16 : c;
-            columns_tile<16>(scores, table + at, n_rows, n_columns, out + at);
-            c = at + 16;
-        } else if (left > 4 && n_columns >= 8) {
-            const int at = left < 8 ? n_columns - 8 : c;
-            columns_tile<8>(scores, table + at, n_rows, n_columns, out + at);
-            c = at + 8;
-        } else if (left > 2 && n_columns >= 4) {
-            const int at = left < 4 ? n_columns - 4 : c;
-            columns_tile<4>(scores, table + at, n_rows, n_columns, out + at);
-            c = at + 4;
-        } else if (left > 1) {
-            columns_tile<2>(scores, table + c, n_rows, n_columns, out + c);
-            c += 2;
-        } else {
-            columns_tile<1>(scores, table + c, n_rows, n_columns, out + c);
-            c += 1;
-        }
-    }
+    if (n_columns >= widest) all_columns<widest>(scores, table, n_rows, n_columns, out);
+    else if (n_columns >= 4) all_columns<4>(scores, table, n_rows, n_columns, out);
+    else if (n_columns >= 2) all_columns<2>(scores, table, n_rows, n_columns, out);
+    else all_columns<1>(scores, table, n_rows, n_columns, out);
 }
 
 void max_plus_in_rows(const double* scores, const double* table, int n_rows, int n_columns, double* out) {
