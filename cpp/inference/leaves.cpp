@@ -51,7 +51,7 @@ double Leaves::eliminate(const GraphShape& shape, const PairLinks& links, double
     for (const Leaf& leaf : leaves_) {
         const double* of_leaf = scores + shape.label_offsets[leaf.node];
         if (leaf.neighbour < 0) {
-            best_of_trees += of_leaf[best_label(of_leaf, shape.n_labels(leaf.node))];
+            best_of_trees += best_score(of_leaf, shape.n_labels(leaf.node));
             continue;
         }
         double* message = messages ? messages + leaf.message_begin : own.data();
@@ -92,7 +92,7 @@ void Leaves::max_marginals(const GraphShape& shape, const PairLinks& links, cons
         double* of_leaf = out + shape.label_offsets[leaf->node];
         const int n = shape.n_labels(leaf->node);
         if (leaf->neighbour < 0) {
-            best_of_trees += of_leaf[best_label(of_leaf, n)];
+            best_of_trees += best_score(of_leaf, n);
             continue;
         }
         const double* of_neighbour = out + shape.label_offsets[leaf->neighbour];
@@ -107,7 +107,7 @@ void Leaves::max_marginals(const GraphShape& shape, const PairLinks& links, cons
     for (int64_t i = 0; i < shape.n_nodes; ++i) {
         double* of_node = out + shape.label_offsets[i];
         const int n = shape.n_labels(i);
-        const double other_trees = best_of_trees - of_node[best_label(of_node, n)];
+        const double other_trees = best_of_trees - best_score(of_node, n);
         for (int k = 0; k < n; ++k) of_node[k] += other_trees;
     }
 }

@@ -64,7 +64,7 @@ class TablePasses final : public MessagePasses {
         Pace pace;
         for (int64_t p = graph_.n_nodes() - 1; p >= 0; --p) {
             share_out(p);
-            if (graph_.n_beginning[p] > 0) bound += graph_.n_beginning[p] * shared_[best_label(shared_.data(), graph_.n_labels(p))];
+            if (graph_.n_beginning[p] > 0) bound += graph_.n_beginning[p] * best_score(shared_.data(), graph_.n_labels(p));
             for (int64_t k = graph_.down_begin[p + 1] - 1; k >= graph_.down_begin[p]; --k) {
                 if (k >= ahead) fetch(messages_.data() + down_[k - ahead].message, graph_.n_labels(p) * sizeof(double));
                 bound += send_normalised(down_[k], p, above_);

@@ -1,6 +1,7 @@
 // What one end of a link tells the other: the best it can reach for each label of the other end.
 #pragma once
 
+#include "inference/extremes.hpp"
 #include "inference/links.hpp"
 
 namespace maxmargin {
@@ -21,12 +22,22 @@ inline double pair_score(const LinkScores& link, int first, int second) {
     return first == second ? link.potts : 0.0;
 }
 
-// The first label with the largest score.
+// The largest score, four times side by side: one would wait for itself.
+inline double best_score(const double* scores, int n_labels) {
+    double best[4] = {scores[0], scores[0], scores[0], scores[0]};
+    int label = 0;
+    for (; label + 4 <= n_labels; label += 4)
+        for (int k = 0; k < 4; ++k) best[k] = larger(best[k], scores[label + k]);
+    for (; label < n_labels; ++label) best[0] = larger(best[0], scores[label]);
+    return larger(larger(best[0], best[1]), larger(best[2], best[3]));
+}
+
+// The first label with the largest score. Where it is cannot be predicted, but only once.
 inline int best_label(const double* scores, int n_labels) {
-    int best = 0;
-    for (int label = 1; label < n_labels; ++label)
-        if (scores[label] > scores[best]) best = label;
-    return best;
+    const double best = best_score(scores, n_labels);
+    int label = 0;
+    while (label + 1 < n_labels && scores[label] < best) ++label;
+    return label;
 }
 
 }  // namespace maxmargin
