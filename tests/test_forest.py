@@ -11,8 +11,8 @@ from maxmargin import _core
 pytestmark = pytest.mark.core
 
 KINDS = ["table", "shared", "potts", "attractive"]
-# Tables of these widths end in every kind of tile.
-WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 11, 15, 16, 17, 24, 30, 33]
+# Tables of these widths have strips of every number of vectors, of two, four or eight numbers, whole and in part.
+WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 19, 23, 24, 28, 30, 32, 33, 40, 47, 49, 57, 64, 66]
 
 
 def check(graph, labels, score):
