@@ -81,17 +81,14 @@ template <int Width, int Count>
 inline void columns_strip(const double* scores, const double* table, int n_rows, int64_t n_columns, int64_t c, double* out) {
     int64_t at[Count];
     Numbers<Width> best[Count];
-#pragma GCC unroll 8
     for (int k = 0; k < Count; ++k) {
         at[k] = c + (k + 1) * Width <= n_columns ? c + k * Width : n_columns - Width;
         best[k] = scores[0] + Numbers<Width>::load(table + at[k]);
     }
     for (int row = 1; row < n_rows; ++row) {
         table += n_columns;
-#pragma GCC unroll 8
         for (int k = 0; k < Count; ++k) best[k].raise(scores[row] + Numbers<Width>::load(table + at[k]));
     }
-#pragma GCC unroll 8
     for (int k = 0; k < Count; ++k) best[k].store(out + at[k]);
 }
 
