@@ -33,7 +33,7 @@ demo: $(VENV)/.installed
 
 # The processes of pytest share the cores; threads of NumPy's BLAS in each would wait for each other.
 test: lint $(VENV)/.installed
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 	$(BIN)/python -m pytest --doctest-modules --pyargs maxmargin
 
 lint: $(VENV)/.tools

@@ -116,21 +116,21 @@ def test_large_scores_that_cancel_do_not_move_for_ever(seed):
     graph.unary += np.repeat(rng.choice([size, -size, 0], side**2), n_labels)
     if seed % 2 == 0:
         graph.values += rng.choice([size, -size, 0], len(graph.values))
-    start = time.perf_counter()
+    start = time.process_time()
     solver_of(graph).run(max_iter=12, stall=0.0, max_seconds=10.0)
     # A hundredth of a second, or all the time there is.
-    assert time.perf_counter() - start < 5.0
+    assert time.process_time() - start < 5.0
 
 
 def test_moves_keep_a_time_limit():
     graph = hard_graph(np.random.default_rng(0), [20] * 90_000, grid_edges(300, 300), "potts")
     solver = solver_of(graph)
-    start = time.perf_counter()
+    start = time.process_time()
     assert solver.run(max_iter=1, max_seconds=0.0).n_iter == 1
-    one_iteration = time.perf_counter() - start
-    start = time.perf_counter()
+    one_iteration = time.process_time() - start
+    start = time.process_time()
     solver.run(max_iter=1, max_seconds=0.0)
-    assert time.perf_counter() - start < 5 * one_iteration + 0.5
+    assert time.process_time() - start < 5 * one_iteration + 0.5
 
 
 def test_forbidden_labels_are_not_moved_to():

@@ -211,11 +211,12 @@ def test_a_time_limit_is_kept(seconds):
     result = solver.run(max_iter=10**9, stall=0.0, max_seconds=seconds)
     assert result.status == "max_seconds"
     assert result.n_iter >= 1
-    assert seconds <= time.perf_counter() - start < seconds + 1.0
+    assert seconds <= time.perf_counter() - start < seconds + 5.0  # other processes run beside
 
 
-def test_ctrl_c_ends_a_run_and_the_next_one_starts_afresh():
-    graph = hard_grid()
+@pytest.mark.parametrize("n_labels", [2, 20])
+def test_ctrl_c_ends_a_run_and_the_next_one_starts_afresh(n_labels):
+    graph = hard_grid(n_labels=n_labels)
     solver = solver_of(graph)
 
     def interrupt(*_):

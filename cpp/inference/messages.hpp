@@ -32,7 +32,7 @@ inline double best_score(const double* scores, int n_labels) {
     return larger(larger(best[0], best[1]), larger(best[2], best[3]));
 }
 
-// The first label with the largest score. Where it is cannot be predicted, but only once.
+// The first label with the largest score, none of which is NaN. Where it is cannot be predicted, but only once.
 inline int best_label(const double* scores, int n_labels) {
     const double best = best_score(scores, n_labels);
     int label = 0;

@@ -76,7 +76,7 @@ class TwoLabelPasses final : public MessagePasses {
                 messages_[l] = value;
                 score += table[label][0];
                 if (high_[l] == p + 1) {
-                    next = {next.value + value, next.taken + taken};
+                    next = {value, taken};
                 } else {
                     below_[high_[l]] += value;
                     taken_[high_[l]] += taken;
@@ -104,7 +104,7 @@ class TwoLabelPasses final : public MessagePasses {
                 const double value = larger(table[1][0], shared + (table[1][1] - messages_[l])) - to_zero;
                 messages_[l] = value;
                 bound += to_zero;
-                if (low == p - 1) next.value += value;
+                if (low == p - 1) next.value = value;
                 else above_[low] += value;
             }
             pace.work(8 * (down_end - down));
@@ -113,7 +113,8 @@ class TwoLabelPasses final : public MessagePasses {
     }
 
    private:
-    // What a node sends to the one that comes right after it, which waits for it: it stays in registers, and is added last.
+    // What a node sends to the one that comes right after it, over the one link that there can be. That node needs the sum of its messages at
+    // once, and would have to wait until the store of it can be read back; added last, this one delays a single addition.
     struct Message {
         double value = 0.0, taken = 0.0;
     };

@@ -1,6 +1,6 @@
 // Messages through a table in either direction, without a transposed or padded copy of it. Compiled once per instruction set
-// under the rules of kernels_isa.cpp. Tiles at the end of a row reach back over what is done already: the maximum of the
-// same numbers is the same, and no loop over single numbers is left but for tables narrower than a vector.
+// under the rules of kernels_isa.cpp. The last vector of a row reaches back over what is done already: the maximum of the
+// same numbers is the same, and only tables of one column are gone through number by number.
 #include "scores/isa/table_messages.hpp"
 
 #include "scores/isa/lanes.hpp"
@@ -75,8 +75,8 @@ struct Numbers {
 };
 #endif
 
-// A strip of Count × Width columns, from c on: the maxima stay in registers while the rows go by. Width ≤ n_columns; the last Width columns may
-// reach back over those before them.
+// A strip of Count × Width columns, from c on: the maxima stay in registers while the rows go by. Width ≤ n_columns; the last Width
+// columns may reach back over those before them.
 template <int Width, int Count>
 inline void columns_strip(const double* scores, const double* table, int n_rows, int64_t n_columns, int64_t c, double* out) {
     int64_t at[Count];
@@ -129,14 +129,17 @@ inline void all_rows(const double* scores, const double* table, int n_rows, int6
 }  // namespace
 
 void max_plus_of_rows(const double* scores, const double* table, int n_rows, int n_columns, double* out) {
-    if (n_columns >= widest) all_columns<widest>(scores, table, n_rows, n_columns, out);
-    else if (n_columns >= 4) all_columns<4>(scores, table, n_rows, n_columns, out);
-    else if (n_columns >= 2) all_columns<2>(scores, table, n_rows, n_columns, out);
+    if (n_columns >= widest) return all_columns<widest>(scores, table, n_rows, n_columns, out);
+    if constexpr (widest > 4)
+        if (n_columns >= 4) return all_columns<4>(scores, table, n_rows, n_columns, out);
+    if (n_columns >= 2) all_columns<2>(scores, table, n_rows, n_columns, out);
     else all_columns<1>(scores, table, n_rows, n_columns, out);
 }
 
 void max_plus_in_rows(const double* scores, const double* table, int n_rows, int n_columns, double* out) {
-    if (n_columns >= 4) all_rows<4>(scores, table, n_rows, n_columns, out);
+    // Wider vectors leave more to be compared at the end of each row, and GCC takes those that the instruction set lacks apart.
+    constexpr int in_row = widest < 4 ? widest : 4;
+    if (n_columns >= in_row) all_rows<in_row>(scores, table, n_rows, n_columns, out);
     else if (n_columns >= 2) all_rows<2>(scores, table, n_rows, n_columns, out);
     else all_rows<1>(scores, table, n_rows, n_columns, out);
 }
