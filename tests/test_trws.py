@@ -214,9 +214,9 @@ def test_a_time_limit_is_kept(seconds):
     assert seconds <= time.perf_counter() - start < seconds + 5.0  # other processes run beside
 
 
-@pytest.mark.parametrize("n_labels", [2, 20])
-def test_ctrl_c_ends_a_run_and_the_next_one_starts_afresh(n_labels):
-    graph = hard_grid(n_labels=n_labels)
+@pytest.mark.parametrize(("n", "n_labels"), [(300, 2), (60, 20)])  # seconds, before rounding ends it
+def test_ctrl_c_ends_a_run_and_the_next_one_starts_afresh(n, n_labels):
+    graph = hard_grid(n, n_labels)
     solver = solver_of(graph)
 
     def interrupt(*_):
