@@ -99,7 +99,13 @@ TreeReweightedOptions make_options(int64_t max_iter, double relative_tolerance, 
     require_between("max_iter", max_iter, 1, std::numeric_limits<int64_t>::max());
     const double amounts[] = {relative_tolerance, absolute_tolerance, stall, max_seconds.value_or(0.0)};
     require_amounts("relative_tolerance, absolute_tolerance, stall and max_seconds", amounts);
-    return {max_iter, relative_tolerance, absolute_tolerance, stall, max_seconds.value_or(std::numeric_limits<double>::infinity())};
+    TreeReweightedOptions options;
+    options.max_iter = max_iter;
+    options.relative_tolerance = relative_tolerance;
+    options.absolute_tolerance = absolute_tolerance;
+    options.stall = stall;
+    if (max_seconds) options.max_seconds = *max_seconds;
+    return options;
 }
 
 void require_few_labellings(const GraphShape& shape) {
@@ -130,6 +136,7 @@ const char* name_of(TreeReweightedStop stop) {
         case TreeReweightedStop::stalled: return "stalled";
         case TreeReweightedStop::max_iter: return "max_iter";
         case TreeReweightedStop::max_seconds: return "max_seconds";
+        case TreeReweightedStop::below_floor: return "below_floor";
     }
     return "";
 }

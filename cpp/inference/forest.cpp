@@ -17,8 +17,8 @@ Found ForestSearch::best(const double* unary, int32_t* labels) {
 void ForestSearch::max_marginals(const double* unary, double* out) {
     scores_.assign(unary, unary + shape_.label_offsets[shape_.n_nodes]);
     messages_.resize(leaves_.message_size());
-    leaves_.eliminate(shape_, links_, scores_.data(), messages_.data());
-    leaves_.max_marginals(shape_, links_, scores_.data(), messages_.data(), out);
+    const double best = leaves_.eliminate(shape_, links_, scores_.data(), messages_.data());
+    leaves_.max_marginals(shape_, links_, scores_.data(), messages_.data(), best, out);
 }
 
 }  // namespace maxmargin

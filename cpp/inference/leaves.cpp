@@ -83,18 +83,14 @@ double Leaves::score(const GraphShape& shape, const PairLinks& links, const doub
     return sum;
 }
 
-void Leaves::max_marginals(const GraphShape& shape, const PairLinks& links, const double* scores, const double* messages, double* out) const {
+void Leaves::max_marginals(const GraphShape& shape, const PairLinks& links, const double* scores, const double* messages, double best, double* out) const {
     std::vector<double> without(most_labels_), message(most_labels_);
-    std::copy_n(scores, shape.label_offsets[shape.n_nodes], out);
-    double best_of_trees = 0.0;
     Pace pace;
     for (auto leaf = leaves_.rbegin(); leaf != leaves_.rend(); ++leaf) {
         double* of_leaf = out + shape.label_offsets[leaf->node];
         const int n = shape.n_labels(leaf->node);
-        if (leaf->neighbour < 0) {
-            best_of_trees += best_score(of_leaf, n);
-            continue;
-        }
+        std::copy_n(scores + shape.label_offsets[leaf->node], n, of_leaf);
+        if (leaf->neighbour < 0) continue;
         const double* of_neighbour = out + shape.label_offsets[leaf->neighbour];
         const double* sent = messages + leaf->message_begin;
         for (int k = 0; k < shape.n_labels(leaf->neighbour); ++k) without[k] = of_neighbour[k] - sent[k];
@@ -103,12 +99,12 @@ void Leaves::max_marginals(const GraphShape& shape, const PairLinks& links, cons
         for (int k = 0; k < n; ++k) of_leaf[k] += message[k];
         pace.work(cost(link));
     }
-    // So far those of each node's own tree, whose best score is the largest of them.
+    // So far up to a constant for each tree, the largest of which stands for the best score.
     for (int64_t i = 0; i < shape.n_nodes; ++i) {
         double* of_node = out + shape.label_offsets[i];
         const int n = shape.n_labels(i);
-        const double other_trees = best_of_trees - best_score(of_node, n);
-        for (int k = 0; k < n; ++k) of_node[k] += other_trees;
+        const double others = best - best_score(of_node, n);
+        for (int k = 0; k < n; ++k) of_node[k] += others;
     }
 }
 

@@ -33,9 +33,9 @@ class Leaves {
     // What labels score in the trees, by scores as they are before eliminate().
     double score(const GraphShape& shape, const PairLinks& links, const double* scores, const int32_t* labels) const;
 
-    // max_marginals(i, a) is the best score of all labellings with y_i = a. For forests, after eliminate() with messages; the
-    // scores are those it has left.
-    void max_marginals(const GraphShape& shape, const PairLinks& links, const double* scores, const double* messages, double* out) const;
+    // max_marginals(i, a) is the best score of all labellings with y_i = a. After eliminate() with messages; the scores are those it has left. For
+    // the nodes of the core, `out` holds how much less than `best`, the best score of all, each label reaches; where that is a bound so are these.
+    void max_marginals(const GraphShape& shape, const PairLinks& links, const double* scores, const double* messages, double best, double* out) const;
     int64_t message_size() const { return message_size_; }
 
     struct Leaf {

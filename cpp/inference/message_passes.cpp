@@ -74,6 +74,16 @@ class TablePasses final : public MessagePasses {
         return bound;
     }
 
+    void shortfalls(double* out) const override {
+        for (int64_t p = 0; p < graph_.n_nodes(); ++p) {
+            const int64_t begin = graph_.label_begin[p];
+            const int n = graph_.n_labels(p);
+            for (int k = 0; k < n; ++k) out[begin + k] = above_[begin + k] + below_[begin + k];
+            const double best = best_score(out + begin, n);
+            for (int k = 0; k < n; ++k) out[begin + k] -= best;
+        }
+    }
+
    private:
     // A link in one direction.
     struct Step {

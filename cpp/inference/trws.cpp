@@ -102,7 +102,8 @@ void TreeReweighted::prepare() {
     largest_ = largest_score();
     reduced_ = unary_;
     soften_forbidden();
-    best_of_trees_ = leaves_.eliminate(shape_, links_, reduced_.data());
+    leaf_messages_.resize(leaves_.message_size());
+    best_of_trees_ = leaves_.eliminate(shape_, links_, reduced_.data(), leaf_messages_.data());
     std::vector<double> core_unary;
     for (const int32_t node : graph_.nodes) core_unary.insert(core_unary.end(), reduced_.begin() + label_offsets_[node], reduced_.begin() + label_offsets_[node + 1]);
     passes_->set_scores(core_unary.data(), links_);
@@ -185,10 +186,11 @@ TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
                 next_moves *= times_later;
             }
             if (is_closed(options)) result.stop = TreeReweightedStop::closed;
+            else if (bound_ <= options.floor) result.stop = TreeReweightedStop::below_floor;
             else if (is_stalled(result.bounds, options)) result.stop = TreeReweightedStop::stalled;
             else if (is_over()) result.stop = TreeReweightedStop::max_seconds;
         }
-        if (result.stop != TreeReweightedStop::closed && !has_moved) {
+        if (result.stop != TreeReweightedStop::closed && result.stop != TreeReweightedStop::below_floor && !has_moved) {
             move_labels(result.bounds.size(), is_over);
             if (is_closed(options)) result.stop = TreeReweightedStop::closed;
         }
@@ -201,13 +203,26 @@ TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
     return result;
 }
 
+void TreeReweighted::bound_max_marginals(double* out) {
+    std::vector<double> of_core(graph_.label_begin.back());
+    passes_->forward(core_labels_.data());
+    passes_->backward();
+    passes_->shortfalls(of_core.data());
+    for (int64_t p = 0; p < graph_.n_nodes(); ++p)
+        std::copy_n(of_core.data() + graph_.label_begin[p], graph_.n_labels(p), out + label_offsets_[graph_.nodes[p]]);
+    leaves_.max_marginals(shape_, links_, reduced_.data(), leaf_messages_.data(), bound_, out);
+}
+
 TreeReweightedSearch::TreeReweightedSearch(const GraphShape& shape, const PairScores& pairs, const TreeReweightedOptions& options)
     : passes_(shape, {}), options_(options) {
     passes_.set_pairs(pairs);
 }
 
-Found TreeReweightedSearch::best(const double* unary, int32_t* labels) {
+Found TreeReweightedSearch::best(const double* unary, int32_t* labels) { return best_above(-infinity, unary, labels); }
+
+Found TreeReweightedSearch::best_above(double floor, const double* unary, int32_t* labels) {
     passes_.set_unary(unary);
+    options_.floor = floor;
     const TreeReweightedResult result = passes_.run(options_);
     std::copy(passes_.labels().begin(), passes_.labels().end(), labels);
     return {result.score, result.bound, result.stop == TreeReweightedStop::closed};

@@ -36,9 +36,11 @@ struct TreeReweightedOptions {
     // Stalled when ten iterations lowered the bound by less than this part of bound − score; 0 never stops for it.
     double stall = 1e-3;
     double max_seconds = std::numeric_limits<double>::infinity();  // looked at after every iteration, and between moves
+    // A run may end once the bound is not above this: then no labelling is.
+    double floor = -std::numeric_limits<double>::infinity();
 };
 
-enum class TreeReweightedStop { closed, stalled, max_iter, max_seconds };
+enum class TreeReweightedStop { closed, stalled, max_iter, max_seconds, below_floor };
 
 struct TreeReweightedResult {
     double score = 0.0;  // of labels(), with the scores as they were set
@@ -62,6 +64,8 @@ class TreeReweighted {
 
     // Both scores must be set. Goes on from the messages of the run before; an exception forgets them.
     TreeReweightedResult run(const TreeReweightedOptions& options);
+    // After a run, by one more iteration: for each label of each node a number that no labelling with it scores more than.
+    void bound_max_marginals(double* out);
     // The best labelling seen since scores were last set.
     const std::vector<int32_t>& labels() const { return labels_; }
 
@@ -91,6 +95,7 @@ class TreeReweighted {
     std::vector<int64_t> pair_offsets_;
     std::vector<double> unary_;
     std::vector<double> reduced_;  // unary scores with what the leaves add
+    std::vector<double> leaf_messages_;
     bool is_prepared_ = false;
 
     std::vector<int32_t> core_labels_, labels_;
@@ -104,6 +109,8 @@ class TreeReweightedSearch final : public LabellingSearch {
    public:
     TreeReweightedSearch(const GraphShape& shape, const PairScores& pairs, const TreeReweightedOptions& options);
     Found best(const double* unary, int32_t* labels) override;
+    Found best_above(double floor, const double* unary, int32_t* labels) override;
+    void bound_max_marginals(double* out) override { passes_.bound_max_marginals(out); }
 
    private:
     TreeReweighted passes_;

@@ -112,6 +112,14 @@ class TwoLabelPasses final : public MessagePasses {
         return bound;
     }
 
+    void shortfalls(double* out) const override {
+        for (int64_t p = 0; p < graph_.n_nodes(); ++p) {
+            const double of_one = above_[p] + below_[p];
+            out[2 * p] = smaller(-of_one, 0.0);
+            out[2 * p + 1] = smaller(of_one, 0.0);
+        }
+    }
+
    private:
     // What a node sends to the one that comes right after it, over the one link that there can be. That node needs the sum of its messages at
     // once, and would have to wait until the store of it can be read back; added last, this one delays a single addition.
