@@ -94,6 +94,33 @@ def test_tree_reweighted_lists_are_right_where_they_are_called_exact(kind):
     assert n_exact >= 15
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_tree_reweighted_lists_of_grids_are_those_of_enumeration(kind):
+    n_exact = 0
+    for seed in range(12):
+        graph = random_graph(np.random.default_rng(seed), [3] * 9, grid_edges(3, 3), kind, ties=seed % 3 == 0)
+        expected = np.sort(graph.all_scores().ravel())[::-1]
+        for n_best in (2, 30):
+            labels, scores, is_exact = _core.m_best_labellings(*graph.arguments, n_best, method="trws")
+            check_list(graph, labels, scores)
+            assert len(scores) == n_best
+            assert (scores <= expected[:n_best] + 1e-9).all()
+            if is_exact:
+                np.testing.assert_allclose(scores, expected[:n_best], atol=1e-7)
+                n_exact += 1
+    assert n_exact >= 12
+
+
+def test_a_list_of_all_labellings_is_exact_whatever_searches_are():
+    for seed in range(10):
+        graph = random_graph(np.random.default_rng(seed), [2] * 6, grid_edges(2, 3), "table")
+        graph.values *= 5.0
+        labels, scores, is_exact = _core.m_best_labellings(*graph.arguments, 100, method="trws", max_iter=1)
+        assert is_exact
+        check_list(graph, labels, scores)
+        np.testing.assert_allclose(scores, np.sort(graph.all_scores().ravel())[::-1], atol=1e-12 * graph.magnitude())
+
+
 @pytest.mark.parametrize("size", [1e6, 1e18, 1e60])
 def test_tree_reweighted_lists_name_no_labelling_twice_however_large_scores_are(size):
     """Labels found before are forbidden by a score that must not be lost beside the others."""

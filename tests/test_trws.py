@@ -78,6 +78,45 @@ def test_passes_for_two_labels_are_those_for_more(n_labels):
         np.testing.assert_array_equal(many.labels, few.labels)
 
 
+def max_marginals(graph):
+    scores = graph.all_scores()
+    return np.concatenate([np.moveaxis(scores, i, 0).reshape(n, -1).max(axis=1) for i, n in enumerate(graph.counts)])
+
+
+@pytest.mark.parametrize("n_iter", [1, 2, 100])
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_of_max_marginals_are_bounds(kind, n_iter):
+    n_tight = 0
+    for seed in range(60):
+        rng = np.random.default_rng([seed, KINDS.index(kind), 4])
+        n_nodes = rng.integers(1, 9)
+        counts = np.full(n_nodes, 2) if seed % 3 == 0 else rng.integers(1, 5, size=n_nodes)
+        edges = random_edges(rng, n_nodes, rng.integers(0, 15))
+        graph = random_graph(rng, counts, edges, kind, ties=seed % 4 == 0)
+        solver = solver_of(graph)
+        bound = solver.run(max_iter=n_iter, stall=0.0).bound
+        bounds, exact = solver.bound_max_marginals(), max_marginals(graph)
+        rounding = 1e-12 * graph.magnitude()
+        assert (bounds >= exact - rounding).all()
+        offsets = graph.shape[0]
+        np.testing.assert_allclose(np.maximum.reduceat(bounds, offsets[:-1]), bound, rtol=0, atol=rounding)
+        n_tight += bool((bounds <= exact + 1e-6).all())
+    assert n_tight >= 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_of_max_marginals_of_forests_are_reached(kind):
+    for seed in range(40):
+        rng = np.random.default_rng([seed, KINDS.index(kind), 5])
+        counts = rng.integers(1, 5, size=rng.integers(1, 9))
+        graph = random_graph(rng, counts, forest_edges(rng, len(counts)), kind, ties=seed % 3 == 0)
+        solver = solver_of(graph)
+        solver.run()
+        np.testing.assert_allclose(
+            solver.bound_max_marginals(), max_marginals(graph), rtol=0, atol=1e-12 * graph.magnitude()
+        )
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_forest_is_solved_in_one_iteration(kind):
     for seed in range(40):
@@ -202,6 +241,10 @@ def test_every_stop_has_its_name():
     assert not stalled.is_closed
     assert stalled.n_iter < 10_000
     assert solver_of(graph).run(relative_tolerance=1.0).status == "closed"
+    bounds = solver_of(graph).run(max_iter=3).bounds
+    below = solver_of(graph).run(floor=bounds[1])
+    assert below.status == "below_floor"
+    np.testing.assert_array_equal(below.bounds, bounds[:2])
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.2])
@@ -280,6 +323,23 @@ def test_a_run_without_scores_says_what_is_missing():
     solver.set_unary(graph.unary)
     with pytest.raises(ValueError, match="set_unary and set_pairs"):
         solver.run()
+
+
+@pytest.mark.parametrize("change", ["none", "unary", "pairs", "messages"])
+def test_bounds_of_max_marginals_need_a_run(change):
+    graph = random_graph(np.random.default_rng(0), [2, 2], [[0, 1]])
+    solver = solver_of(graph)
+    if change != "none":
+        solver.run()
+        solver.bound_max_marginals()
+    if change == "unary":
+        solver.set_unary(graph.unary)
+    if change == "pairs":
+        solver.set_pairs(graph.values, graph.offsets)
+    if change == "messages":
+        solver.reset_messages()
+    with pytest.raises(ValueError, match="call run before"):
+        solver.bound_max_marginals()
 
 
 @pytest.mark.parametrize(

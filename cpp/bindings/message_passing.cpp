@@ -127,7 +127,9 @@ std::unique_ptr<LabellingSearch> make_search(const std::string& method, const Gr
     if (method == "enumeration") require_few_labellings(shape);
     // Under 'auto' a search should take a millisecond at most: many may be needed.
     if (method == "enumeration" || (is_auto && count_enumerated(shape) <= (1 << 17))) return std::make_unique<EnumerationSearch>(shape, pairs);
-    return std::make_unique<TreeReweightedSearch>(shape, pairs, options);
+    auto passes = std::make_shared<TreeReweighted>(shape, std::vector<int32_t>{});
+    passes->set_pairs(pairs);
+    return std::make_unique<TreeReweightedSearch>(std::move(passes), options);
 }
 
 const char* name_of(TreeReweightedStop stop) {
@@ -145,7 +147,7 @@ const char* name_of(TreeReweightedStop stop) {
 struct BoundTreeReweighted {
     TreeReweighted solver;
     std::optional<Doubles> pair_values;
-    bool has_unary = false;
+    bool has_unary = false, has_run = false;  // with the scores as they are
     std::atomic<bool> is_running{false};
 
     BoundTreeReweighted(const GraphShape& shape, std::vector<int32_t> order) : solver(shape, std::move(order)) {}
@@ -188,7 +190,7 @@ void bind_tree_reweighted(nb::module_& m) {
         .def_prop_ro("score", [](const RunResult& r) { return r.result.score; }, "Of the labels.")
         .def_prop_ro("bound", [](const RunResult& r) { return r.result.bound; })
         .def_prop_ro("is_closed", [](const RunResult& r) { return r.result.stop == TreeReweightedStop::closed; }, "Score and bound agree up to the tolerances.")
-        .def_prop_ro("status", [](const RunResult& r) { return name_of(r.result.stop); }, "'closed', 'stalled', 'max_iter' or 'max_seconds'.")
+        .def_prop_ro("status", [](const RunResult& r) { return name_of(r.result.stop); }, "'closed', 'stalled', 'max_iter', 'max_seconds' or 'below_floor'.")
         .def_prop_ro("n_iter", [](const RunResult& r) { return r.result.bounds.size(); })
         .def_prop_ro("bounds", [](const RunResult& r) { return to_numpy(std::vector<double>(r.result.bounds)); }, nb::rv_policy::move, "After each iteration.");
 
@@ -211,6 +213,7 @@ Node i has label_offsets[i + 1] − label_offsets[i] labels. Messages are kept b
                 check_unary(self.solver.shape(), unary);
                 self.solver.set_unary(unary.data());
                 self.has_unary = true;
+                self.has_run = false;
             },
             arg("unary").noconvert(), "Scores of the labels of all nodes, one node after the other; copied.")
         .def(
@@ -219,6 +222,7 @@ Node i has label_offsets[i + 1] − label_offsets[i] labels. Messages are kept b
                 const Use use(self);
                 self.solver.set_pairs(make_pairs(self.solver.shape(), pair_values, table_offsets));
                 self.pair_values = std::move(pair_values);
+                self.has_run = false;
             },
             arg("pair_values").noconvert(), arg("table_offsets").none().noconvert() = nb::none(),
             "Tables (labels of first × labels of second, row by row) that begin at table_offsets, or without these one score per edge for "
@@ -228,21 +232,38 @@ Node i has label_offsets[i + 1] − label_offsets[i] labels. Messages are kept b
             [](BoundTreeReweighted& self) {
                 const Use use(self);
                 self.solver.reset_messages();
+                self.has_run = false;
             },
             "Forget the messages: the next run starts cold.")
         .def(
             "run",
-            [](BoundTreeReweighted& self, int64_t max_iter, double relative_tolerance, double absolute_tolerance, double stall, std::optional<double> max_seconds) {
+            [](BoundTreeReweighted& self, int64_t max_iter, double relative_tolerance, double absolute_tolerance, double stall, std::optional<double> max_seconds,
+               std::optional<double> floor) {
                 const Use use(self);
                 require(self.has_unary && self.pair_values, "scores are missing: call set_unary and set_pairs before run.");
-                const auto options = make_options(max_iter, relative_tolerance, absolute_tolerance, stall, max_seconds);
+                auto options = make_options(max_iter, relative_tolerance, absolute_tolerance, stall, max_seconds);
+                self.has_run = false;
+                require(!floor || !std::isnan(*floor), "floor is not a number: expected one, or None.");
+                if (floor) options.floor = *floor;
                 auto result = interruptible([&] { return self.solver.run(options); });
+                self.has_run = true;
                 return RunResult{std::move(result), self.solver.labels()};
             },
             arg("max_iter") = 1000, arg("relative_tolerance") = 1e-9, arg("absolute_tolerance") = 1e-9, arg("stall") = 1e-3,
-            arg("max_seconds").none() = nb::none(),
+            arg("max_seconds").none() = nb::none(), arg("floor").none() = nb::none(),
             "Iterate until bound − score ≤ absolute_tolerance · min(1, the largest score) + relative_tolerance · max(|bound|, |score|), or ten "
-            "iterations lowered the bound by less than stall · (bound − score), or time is up; at least one iteration is made.");
+            "iterations lowered the bound by less than stall · (bound − score), or time is up, or the bound is not above the floor; at least one "
+            "iteration is made.")
+        .def(
+            "bound_max_marginals",
+            [](BoundTreeReweighted& self) {
+                const Use use(self);
+                require(self.has_run, "no run with these scores: call run before bound_max_marginals.");
+                std::vector<double> bounds(self.solver.shape().label_offsets[self.solver.shape().n_nodes]);
+                interruptible([&] { self.solver.bound_max_marginals(bounds.data()); });
+                return to_numpy(std::move(bounds));
+            },
+            "For each label of each node a number that no labelling with it scores more than, by one more iteration.");
 }
 
 void bind_exact(nb::module_& m) {

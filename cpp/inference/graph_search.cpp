@@ -94,11 +94,15 @@ Found GraphSearch::by_cut(int32_t* labels) {
     return {score, score, true};
 }
 
-Found GraphSearch::by_passes(int64_t most_passes, int32_t* labels) {
-    if (!passes_) passes_ = std::make_unique<TreeReweighted>(shape_, std::vector<int32_t>{});
+std::shared_ptr<TreeReweighted> GraphSearch::passes() {
+    if (!passes_) passes_ = std::make_shared<TreeReweighted>(shape_, std::vector<int32_t>{});
     if (!passes_have_pairs_) passes_->set_pairs(pair_scores());
     passes_have_pairs_ = true;
-    passes_->set_unary(unary_.data());
+    return passes_;
+}
+
+Found GraphSearch::by_passes(int64_t most_passes, int32_t* labels) {
+    passes()->set_unary(unary_.data());
     TreeReweightedOptions options = inference_.passes;
     options.max_iter = std::min(options.max_iter, most_passes);
     const TreeReweightedResult result = passes_->run(options);
@@ -121,13 +125,13 @@ GraphMethod GraphSearch::method_with_changes() const {
     return is_few_ ? GraphMethod::enumeration : GraphMethod::trws;
 }
 
-std::unique_ptr<LabellingSearch> GraphSearch::with_changes() const {
+std::unique_ptr<LabellingSearch> GraphSearch::with_changes() {
     if (method_ == GraphMethod::expansion) check_expandable(shape_, pair_scores());
     switch (method_with_changes()) {
         case GraphMethod::cut: return std::make_unique<GraphCutSearch>(shape_, pair_scores());
         case GraphMethod::forest: return std::make_unique<ForestSearch>(forest());
         case GraphMethod::enumeration: return std::make_unique<EnumerationSearch>(enumeration());
-        default: return std::make_unique<TreeReweightedSearch>(shape_, pair_scores(), inference_.passes);
+        default: return std::make_unique<TreeReweightedSearch>(passes(), inference_.passes);
     }
 }
 

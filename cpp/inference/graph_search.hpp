@@ -45,7 +45,7 @@ class GraphSearch {
     void best_product(const double* losses, const int32_t* truth, int32_t* labels);
     // A search over the same pair scores for callers that change unary ones; it lives as long as these stay. It is the method's, or a
     // better one; throws where that cannot serve the scores.
-    std::unique_ptr<LabellingSearch> with_changes() const;
+    std::unique_ptr<LabellingSearch> with_changes();
     GraphMethod method_with_changes() const;
     double score(const int32_t* labels) const { return total_score(shape_, unary_.data(), pair_scores(), labels); }
     PairScores pair_scores() const { return {pair_values_.data(), pair_offsets_.empty() ? nullptr : pair_offsets_.data()}; }
@@ -57,6 +57,7 @@ class GraphSearch {
     bool likes_agreement() const;
     Found by_cut(int32_t* labels);
     Found by_passes(int64_t most_passes, int32_t* labels);
+    std::shared_ptr<TreeReweighted> passes();
     Found by_expansion(int32_t* labels);
 
     std::vector<int64_t> label_offsets_;
@@ -68,7 +69,7 @@ class GraphSearch {
     std::vector<double> unary_, pair_values_;
     std::vector<int64_t> pair_offsets_;
     std::unique_ptr<GraphCut> cut_;             // keeps its flow
-    std::unique_ptr<TreeReweighted> passes_;    // keeps its messages
+    std::shared_ptr<TreeReweighted> passes_;    // keeps its messages
 };
 
 }  // namespace maxmargin

@@ -205,26 +205,26 @@ TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
 
 void TreeReweighted::bound_max_marginals(double* out) {
     std::vector<double> of_core(graph_.label_begin.back());
-    passes_->forward(core_labels_.data());
-    passes_->backward();
-    passes_->shortfalls(of_core.data());
-    for (int64_t p = 0; p < graph_.n_nodes(); ++p)
-        std::copy_n(of_core.data() + graph_.label_begin[p], graph_.n_labels(p), out + label_offsets_[graph_.nodes[p]]);
-    leaves_.max_marginals(shape_, links_, reduced_.data(), leaf_messages_.data(), bound_, out);
-}
-
-TreeReweightedSearch::TreeReweightedSearch(const GraphShape& shape, const PairScores& pairs, const TreeReweightedOptions& options)
-    : passes_(shape, {}), options_(options) {
-    passes_.set_pairs(pairs);
+    try {
+        passes_->forward(core_labels_.data());
+        passes_->backward();
+        passes_->shortfalls(of_core.data());
+        for (int64_t p = 0; p < graph_.n_nodes(); ++p)
+            std::copy_n(of_core.data() + graph_.label_begin[p], graph_.n_labels(p), out + label_offsets_[graph_.nodes[p]]);
+        leaves_.max_marginals(shape_, links_, reduced_.data(), leaf_messages_.data(), bound_, out);
+    } catch (...) {
+        reset_messages();
+        throw;
+    }
 }
 
 Found TreeReweightedSearch::best(const double* unary, int32_t* labels) { return best_above(-infinity, unary, labels); }
 
 Found TreeReweightedSearch::best_above(double floor, const double* unary, int32_t* labels) {
-    passes_.set_unary(unary);
+    passes_->set_unary(unary);
     options_.floor = floor;
-    const TreeReweightedResult result = passes_.run(options_);
-    std::copy(passes_.labels().begin(), passes_.labels().end(), labels);
+    const TreeReweightedResult result = passes_->run(options_);
+    std::copy(passes_->labels().begin(), passes_->labels().end(), labels);
     return {result.score, result.bound, result.stop == TreeReweightedStop::closed};
 }
 

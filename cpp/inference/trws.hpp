@@ -15,6 +15,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "inference/forest_moves.hpp"
@@ -104,16 +105,16 @@ class TreeReweighted {
     double score_ = 0.0, core_score_ = 0.0, bound_ = 0.0, best_of_trees_ = 0.0, largest_ = 0.0;
 };
 
-// For searches with changing unary scores.
+// For searches with changing unary scores. The pair scores must be set.
 class TreeReweightedSearch final : public LabellingSearch {
    public:
-    TreeReweightedSearch(const GraphShape& shape, const PairScores& pairs, const TreeReweightedOptions& options);
+    TreeReweightedSearch(std::shared_ptr<TreeReweighted> passes, const TreeReweightedOptions& options) : passes_(std::move(passes)), options_(options) {}
     Found best(const double* unary, int32_t* labels) override;
     Found best_above(double floor, const double* unary, int32_t* labels) override;
-    void bound_max_marginals(double* out) override { passes_.bound_max_marginals(out); }
+    void bound_max_marginals(double* out) override { passes_->bound_max_marginals(out); }
 
    private:
-    TreeReweighted passes_;
+    std::shared_ptr<TreeReweighted> passes_;
     TreeReweightedOptions options_;
 };
 

@@ -604,7 +604,7 @@ class TreeReweightedResult:
 
     @property
     def status(self) -> str:
-        """'closed', 'stalled', 'max_iter' or 'max_seconds'."""
+        """'closed', 'stalled', 'max_iter', 'max_seconds' or 'below_floor'."""
 
     @property
     def n_iter(self) -> int: ...
@@ -635,9 +635,14 @@ class TreeReweighted:
     def reset_messages(self) -> None:
         """Forget the messages: the next run starts cold."""
 
-    def run(self, max_iter: int = 1000, relative_tolerance: float = 1e-09, absolute_tolerance: float = 1e-09, stall: float = 0.001, max_seconds: float | None = None) -> TreeReweightedResult:
+    def run(self, max_iter: int = 1000, relative_tolerance: float = 1e-09, absolute_tolerance: float = 1e-09, stall: float = 0.001, max_seconds: float | None = None, floor: float | None = None) -> TreeReweightedResult:
         """
-        Iterate until bound − score ≤ absolute_tolerance · min(1, the largest score) + relative_tolerance · max(|bound|, |score|), or ten iterations lowered the bound by less than stall · (bound − score), or time is up; at least one iteration is made.
+        Iterate until bound − score ≤ absolute_tolerance · min(1, the largest score) + relative_tolerance · max(|bound|, |score|), or ten iterations lowered the bound by less than stall · (bound − score), or time is up, or the bound is not above the floor; at least one iteration is made.
+        """
+
+    def bound_max_marginals(self) -> NDArray[numpy.float64]:
+        """
+        For each label of each node a number that no labelling with it scores more than, by one more iteration.
         """
 
 def best_in_forest(label_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], second: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unary: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], pair_values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], table_offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> tuple[Any, ...]:
