@@ -47,6 +47,18 @@ METHODS = (
     *("linear-400", "linear-averaged-400", "linear-1000"),
     *("low-rank-250", "low-rank-500", "low-rank-5000", "exact", "SVC"),
 )
+# Colours tell methods apart, lines how large samples and bases are.
+COLOURS = {
+    **{"constant": "tab:blue", "independent": "tab:cyan", "averaged": "tab:purple"},
+    **{
+        "linear": "tab:green",
+        "linear-averaged": "tab:olive",
+        "low-rank": "tab:orange",
+        "exact": "black",
+        "SVC": "tab:red",
+    },
+}
+LINES = {"250": ":", "400": "-", "500": "-", "1000": "--", "5000": "--"}
 MOST = {"independent-400": 30_000, "linear-1000": 100_000, "low-rank-5000": 100_000, "SVC": 50_000}
 EPSILON = 0.001
 
@@ -226,7 +238,7 @@ def draw(name: str, rows: list[dict[str, Any]]) -> None:
     import matplotlib.pyplot as plt
 
     quantities = ("CPU s", "test error %", "cuts")
-    figure, axes = plt.subplots(1, len(quantities), figsize=(13, 4))
+    figure, axes = plt.subplots(1, len(quantities), figsize=(13, 4), layout="constrained")
     for method in METHODS:
         mine = [row for row in rows if row["method"] == method]
         sizes = sorted({row["n"] for row in mine})
@@ -236,16 +248,16 @@ def draw(name: str, rows: list[dict[str, Any]]) -> None:
             ]
             points = [(n, np.mean(found)) for n, found in zip(sizes, values, strict=True) if found]
             if points:
-                colour = plt.get_cmap("tab20")(METHODS.index(method))
-                axis.plot(*zip(*points, strict=True), "o-", color=colour, markersize=3, label=method)
+                family, _, size = method.rpartition("-")
+                style = {"color": COLOURS[family or method], "linestyle": LINES.get(size, "-")}
+                axis.plot(*zip(*points, strict=True), marker="o", markersize=3, label=method, **style)
     for axis, quantity in zip(axes, quantities, strict=True):
         axis.set(xscale="log", xlabel="training rows", ylabel=quantity)
         axis.grid(alpha=0.3)
         if quantity != "test error %":
             axis.set_yscale("log")
-    axes[0].legend(fontsize=7)
-    axes[0].set_title(name)
-    figure.tight_layout()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
+    figure.suptitle(name)
     figure.savefig(RESULTS / f"paper_sc_{name}.png", dpi=90)
     plt.close(figure)
 

@@ -102,8 +102,9 @@ class FittedGraph(MaxMarginEstimator):
 
         How far the second of a node is below the first tells how sure its label is, in units of score. Forests, small graphs
         and graph cuts take little more than :meth:`predict`, cuts more where edges are so strong that large parts of a graph
-        change together. TRW-S makes a search for every node and every label but one; where one does not close, values may be
-        too low, and an :class:`maxmargin.InexactPredictionWarning` says so.
+        change together. TRW-S makes a search for every label of every node, but for labels that turn up in other searches
+        with the score that bounds them; where one does not close, values may be too low, and an
+        :class:`maxmargin.InexactPredictionWarning` says so.
 
         Parameters
         ----------
