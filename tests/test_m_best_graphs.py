@@ -111,6 +111,26 @@ def test_tree_reweighted_lists_of_grids_are_those_of_enumeration(kind):
     assert n_exact >= 12
 
 
+def test_lists_are_not_called_exact_where_an_open_search_hid_a_better_labelling():
+    """Few iterations and scores that tie: bounds are met by labellings that searches miss."""
+    n_open = 0
+    for seed in range(1000):
+        rng = np.random.default_rng([seed, 5])
+        n_nodes = rng.integers(6, 11)
+        edges = random_edges(rng, n_nodes, rng.integers(n_nodes, 2 * n_nodes + 8))
+        counts = [2 if n_nodes > 7 else 3] * n_nodes
+        graph = random_graph(rng, counts, edges, rng.choice(["table", "potts"]), ties=True)
+        n_best = rng.integers(2, 6)
+        labels, scores, is_exact = _core.m_best_labellings(
+            *graph.arguments, n_best, method="trws", max_iter=rng.integers(1, 4)
+        )
+        check_list(graph, labels, scores)
+        if is_exact:
+            np.testing.assert_allclose(scores, np.sort(graph.all_scores().ravel())[::-1][:n_best], atol=1e-9)
+        n_open += not is_exact
+    assert n_open >= 100
+
+
 def test_a_list_of_all_labellings_is_exact_whatever_searches_are():
     for seed in range(10):
         graph = random_graph(np.random.default_rng(seed), [2] * 6, grid_edges(2, 3), "table")
@@ -224,6 +244,17 @@ def test_several_labellings_are_enumerated_where_that_is_asked_for():
     w = np.random.default_rng(1).normal(size=model.n_weights)
     for several_of_one, best in zip(model.k_best(X, w, 3), model.predict(X, w), strict=True):
         np.testing.assert_array_equal(several_of_one[0][0], best)
+
+
+@pytest.mark.parametrize("inference", ["trws", "enumeration"])
+def test_scores_beyond_the_range_of_numbers_are_not_called_exact(inference):
+    X, _ = complete_graphs(np.random.default_rng(2), 3, 8, 3)
+    model = mm.models.Pairwise(3, edges="full", inference=inference)
+    model.n_features = model.n_edge_features = 2
+    w = 3e307 * np.random.default_rng(3).normal(size=model.n_weights)
+    with np.errstate(all="ignore"), pytest.warns(mm.InexactPredictionWarning):
+        lists = model.k_best(X, w, 3)
+    assert len(lists) == 3
 
 
 @pytest.mark.parametrize(("inference", "message"), [("forest", "graph 1: .*cycle"), ("cut", "graph 1: ")])

@@ -278,6 +278,25 @@ def test_ctrl_c_ends_a_run_and_the_next_one_starts_afresh(n, n_labels):
     np.testing.assert_array_equal(solver.run(max_iter=2).bounds, solver_of(graph).run(max_iter=2).bounds)
 
 
+def test_bounds_of_max_marginals_after_ctrl_c_need_another_run():
+    solver = solver_of(hard_grid(300, 10))
+    solver.run(max_iter=1)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.005)  # one iteration takes several times as long
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            solver.bound_max_marginals()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(ValueError, match="call run before"):
+        solver.bound_max_marginals()
+
+
 def test_a_running_solver_is_left_alone_by_other_threads():
     graph = hard_grid()
     solver = solver_of(graph)

@@ -260,7 +260,9 @@ Node i has label_offsets[i + 1] − label_offsets[i] labels. Messages are kept b
                 const Use use(self);
                 require(self.has_run, "no run with these scores: call run before bound_max_marginals.");
                 std::vector<double> bounds(self.solver.shape().label_offsets[self.solver.shape().n_nodes]);
+                self.has_run = false;
                 interruptible([&] { self.solver.bound_max_marginals(bounds.data()); });
+                self.has_run = true;
                 return to_numpy(std::move(bounds));
             },
             "For each label of each node a number that no labelling with it scores more than, by one more iteration.");

@@ -11,7 +11,7 @@ namespace maxmargin {
 
 namespace {
 
-constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
+constexpr double infinity = std::numeric_limits<double>::infinity(), minus_infinity = -infinity;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ bool BoundedPartition::OpensSooner::operator()(const Waiting& a, const Waiting& 
 
 Labellings BoundedPartition::best() {
     search({});
-    double last = minus_infinity;
+    double lowest = infinity;  // of the scores listed: a later one may be higher where the search of its cell stayed open
     while (n_missing() > 0 && !waiting_.empty()) {
         heartbeat();
         const Waiting next = std::move(waiting_.extract(waiting_.begin()).value());
@@ -34,15 +34,15 @@ Labellings BoundedPartition::best() {
             search_last_part(next.cell);
             continue;
         }
-        last = next.cell->score;
-        list(next.cell->best, last);
-        known_.erase(known_.find(last));
+        list(next.cell->best, next.cell->score);
+        lowest = std::min(lowest, next.cell->score);
+        known_.erase(known_.find(next.cell->score));
         if (n_missing() > 0 && !next.cell->parts.empty()) wait(next.cell->parts.back().bound, true, next.cell);
     }
-    return sorted(highest_open_ <= last || (n_missing() > 0 && !has_missed_));
+    return sorted(n_missing() > 0 ? highest_open_ < infinity : highest_open_ <= lowest);
 }
 
-// What a labelling has to score more than to be listed. It never falls.
+// What a labelling has to score more than to be listed, as long as one is missing. It never falls.
 double BoundedPartition::floor() const { return static_cast<int64_t>(known_.size()) < n_missing() ? minus_infinity : *known_.begin(); }
 
 void BoundedPartition::wait(double key, bool is_listed, std::shared_ptr<Cell> cell) {
@@ -54,9 +54,11 @@ void BoundedPartition::search(std::vector<Constraint> constraints) {
     auto cell = std::make_shared<Cell>(Cell{std::move(constraints), std::vector<int32_t>(shape_.n_nodes), 0.0, {}});
     const double* scores = constrained(cell->constraints);
     const Found found = search_.best_above(floor(), scores, cell->best.data());
-    if (!found.is_exact) highest_open_ = std::max(highest_open_, found.bound);
-    has_missed_ = has_missed_ || found.score == minus_infinity;
-    if (found.score <= floor()) return;
+    // Scores beyond the range of numbers order nothing.
+    const bool is_missed = !(found.score > minus_infinity);
+    if (is_missed) highest_open_ = infinity;
+    else if (!found.is_exact) highest_open_ = std::max(highest_open_, found.bound);
+    if (is_missed || found.score <= floor()) return;
     cell->score = found.score;
     known_.insert(found.score);
     if (static_cast<int64_t>(known_.size()) > n_missing()) known_.erase(known_.begin());
@@ -66,7 +68,7 @@ void BoundedPartition::search(std::vector<Constraint> constraints) {
 
 // One for each node that has another label to take.
 void BoundedPartition::bound_parts(const double* scores, Cell& cell) {
-    std::vector<double> bounds(shape_.label_offsets[shape_.n_nodes]);
+    std::vector<double> bounds(shape_.label_offsets[shape_.n_nodes], infinity);
     search_.bound_max_marginals(bounds.data());
     for (int32_t i = 0; i < shape_.n_nodes; ++i) {
         const int64_t begin = shape_.label_offsets[i];
@@ -85,7 +87,7 @@ void BoundedPartition::bound_parts(const double* scores, Cell& cell) {
 void BoundedPartition::search_last_part(const std::shared_ptr<Cell>& cell) {
     const Part part = cell->parts.back();
     cell->parts.pop_back();
-    if (part.bound <= floor()) return;
+    if (static_cast<int64_t>(known_.size()) == n_missing() && part.bound <= floor()) return;
     std::vector<Constraint> constraints = cell->constraints;
     for (const Part& before : cell->parts) constraints.push_back({before.node, cell->best[before.node], true});
     constraints.push_back({part.node, cell->best[part.node], false});

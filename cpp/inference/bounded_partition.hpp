@@ -55,8 +55,7 @@ class BoundedPartition : Partition {
     std::set<Waiting, OpensSooner> waiting_;
     std::multiset<double> known_;  // the best scores of cells that are not listed, no more than labellings are missing
     int64_t n_waited_ = 0;
-    double highest_open_ = -std::numeric_limits<double>::infinity();  // bound of searches that were not exact
-    bool has_missed_ = false;  // whether a search found no allowed labelling
+    double highest_open_ = -std::numeric_limits<double>::infinity();  // the largest bound of the searches that were not exact
 };
 
 }  // namespace maxmargin

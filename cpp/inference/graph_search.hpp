@@ -43,8 +43,8 @@ class GraphSearch {
     // The labelling with the highest loss · (1 + score − score of the truth), losses being those of the labels of each node; the truth
     // where none is above 0. By enumeration, whatever the method; throws where there are too many labellings.
     void best_product(const double* losses, const int32_t* truth, int32_t* labels);
-    // A search over the same pair scores for callers that change unary ones; it lives as long as these stay. It is the method's, or a
-    // better one; throws where that cannot serve the scores.
+    // A search over the same pair scores for callers that change unary ones; it lives as long as these stay, and shares the messages of
+    // best(), which must not be called meanwhile. It is the method's, or a better one; throws where that cannot serve the scores.
     std::unique_ptr<LabellingSearch> with_changes();
     GraphMethod method_with_changes() const;
     double score(const int32_t* labels) const { return total_score(shape_, unary_.data(), pair_scores(), labels); }

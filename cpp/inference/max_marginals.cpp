@@ -13,10 +13,10 @@ bool max_marginals(const GraphShape& shape, const double* unary, LabellingSearch
         search.max_marginals(unary, out);
         return true;
     }
-    constexpr double forbidden = -std::numeric_limits<double>::infinity();
+    constexpr double infinity = std::numeric_limits<double>::infinity(), forbidden = -infinity;
     const int64_t n_scores = shape.label_offsets[shape.n_nodes];
     std::vector<double> scores(unary, unary + n_scores);
-    std::vector<double> bounds(n_scores);
+    std::vector<double> bounds(n_scores, infinity);
     std::vector<int32_t> best(shape.n_nodes), labels(shape.n_nodes);
     bool is_exact = true;
     std::fill(out, out + n_scores, forbidden);
@@ -24,7 +24,7 @@ bool max_marginals(const GraphShape& shape, const double* unary, LabellingSearch
     const auto find = [&](double known, std::vector<int32_t>& found) {
         heartbeat();
         const Found result = search.best_above(known, scores.data(), found.data());
-        is_exact = is_exact && (result.is_exact || result.bound <= known);
+        is_exact = is_exact && result.score > forbidden && (result.is_exact || result.bound <= known);
         for (int64_t i = 0; i < shape.n_nodes; ++i) {
             double& of_label = out[shape.label_offsets[i] + found[i]];
             of_label = std::max(of_label, result.score);

@@ -36,7 +36,7 @@ class MessagePasses {
     virtual double backward() = 0;
     // D_i(a) − max_b D_i(b) as they were in the last backward pass when it came to i, laid out as graph.label_begin says. All chains
     // through i had s_i D_i then, up to constants, as the best they reach with each label of i, so that no labelling with y_i = a scores more
-    // than the bound before that pass and this.
+    // than this plus the bound before that pass, or any earlier one.
     virtual void shortfalls(double* out) const = 0;
 };
 

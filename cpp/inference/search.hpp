@@ -26,13 +26,13 @@ class LabellingSearch {
 
     // Unary scores of −∞ forbid labels; each node has one label at least that is not forbidden.
     virtual Found best(const double* unary, int32_t* labels) = 0;
-    // A search that may end, with any labels, once its bound tells that no labelling scores more than `floor`.
+    // A search that may end, with any labels and not as exact, once its bound tells that no labelling scores more than `floor`.
     virtual Found best_above(double /*floor*/, const double* unary, int32_t* labels) { return best(unary, labels); }
 
     virtual bool has_max_marginals() const { return false; }
     // Writes the best score of all labellings with y_i = a, for all labels a of all nodes i, laid out as the unary scores.
     virtual void max_marginals(const double* /*unary*/, double* /*out*/) {}
-    // Without them, after a search: bounds of them at its scores, laid out alike.
+    // Without them, after a search: writes bounds of them at its scores, laid out alike, where it has any.
     virtual void bound_max_marginals(double* /*out*/) {}
     // With max-marginals only: the second best labelling, where `labels` are the best.
     virtual Rival second_best(const GraphShape& shape, const double* unary, const int32_t* labels);

@@ -180,7 +180,7 @@ TreeReweightedResult TreeReweighted::run(const TreeReweightedOptions& options) {
             result.bounds.push_back(bound_);
             heartbeat();
 
-            has_moved = result.bounds.size() == next_moves && !is_closed(options);
+            has_moved = result.bounds.size() == next_moves && bound_ > options.floor && !is_closed(options);
             if (has_moved) {
                 move_labels(next_moves, is_over);
                 next_moves *= times_later;

@@ -65,7 +65,8 @@ class TreeReweighted {
 
     // Both scores must be set. Goes on from the messages of the run before; an exception forgets them.
     TreeReweightedResult run(const TreeReweightedOptions& options);
-    // After a run, by one more iteration: for each label of each node a number that no labelling with it scores more than.
+    // By one more iteration, after a run: for each label of each node a number that no labelling with it scores more than. An exception
+    // forgets the messages: it needs another run.
     void bound_max_marginals(double* out);
     // The best labelling seen since scores were last set.
     const std::vector<int32_t>& labels() const { return labels_; }

@@ -212,7 +212,8 @@ void Graph::k_best(int64_t example, PartScores<double> scores, int64_t k, std::v
     GraphSearch& search = scored(example, scores, Search::plain);
     Labellings found = naming(example, [&] { return m_best_labellings(search.shape(), search.unary(), *search.with_changes(), k); });
     count(search.method_with_changes());
-    if (!found.is_exact) ++n_open_;
+    const bool are_finite = std::all_of(found.scores.begin(), found.scores.end(), [](double score) { return std::isfinite(score); });
+    if (!found.is_exact || !are_finite) ++n_open_;
     codes = std::move(found.labels);
     values = std::move(found.scores);
 }
