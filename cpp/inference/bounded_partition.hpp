@@ -2,10 +2,12 @@
 //
 // Below its best labelling y a cell is split at every node (Lawler 1972): part i has the labellings that share the labels of y at the nodes
 // before i and differ at i, so that no two parts meet. None of part i scores more than the largest bound of the labels of i other than y_i. Parts
-// wait for their search by these bounds among the cells that wait by the scores of their labellings: most are never searched. A search may
-// end as soon as its bound falls below the labellings that are known, as many as are missing.
+// are searched by these bounds, highest first, until the best labelling that is known and not listed is above them: most are never
+// searched. A search may end as soon as its bound falls below the labellings that are known, as many as are missing.
 //
 // Nodes with low bounds come first: the parts that are searched share most labels of y, and little is left to be found.
+//
+// Where searches stay open bounds are too high, and tell little. The list is not exact then, and only some parts are searched, briefly.
 #pragma once
 
 #include <cstdint>
@@ -32,30 +34,28 @@ class BoundedPartition : Partition {
     struct Cell {
         std::vector<Constraint> constraints;
         std::vector<int32_t> best;  // labelling
-        double score;
-        std::vector<Part> parts;  // by ascending bound: the last one is searched next
+        std::vector<Part> parts;    // by ascending bound: the last one is searched next
     };
     struct Waiting {
-        double key;  // the score of a cell that is not listed yet, or the bound of the last part of one that is
-        bool is_listed;
-        int64_t number;
+        double key;
+        int64_t number;  // of equal keys the first comes first
         std::shared_ptr<Cell> cell;
-    };
-    struct OpensSooner {
-        bool operator()(const Waiting& a, const Waiting& b) const;
+        bool operator<(const Waiting& other) const { return key != other.key ? key > other.key : number < other.number; }
     };
 
-    void wait(double key, bool is_listed, std::shared_ptr<Cell> cell);
+    double floor() const;
+    bool is_part_next() const;
+    void list_next();
+    void search_next_part();
     void search(std::vector<Constraint> constraints);
     void bound_parts(const double* scores, Cell& cell);
-    void search_last_part(const std::shared_ptr<Cell>& cell);
-    double floor() const;
 
     LabellingSearch& search_;
-    std::set<Waiting, OpensSooner> waiting_;
-    std::multiset<double> known_;  // the best scores of cells that are not listed, no more than labellings are missing
-    int64_t n_waited_ = 0;
+    std::set<Waiting> known_;   // cells that are not listed, by the score of their best; no more than labellings are missing
+    std::set<Waiting> listed_;  // cells that are, by the bound of their next part
+    int64_t n_waited_ = 0, n_in_vain_ = 0;
     double highest_open_ = -std::numeric_limits<double>::infinity();  // the largest bound of the searches that were not exact
+    double lowest_ = std::numeric_limits<double>::infinity();  // of the scores listed: a later one is higher where the search of its cell stayed open
 };
 
 }  // namespace maxmargin

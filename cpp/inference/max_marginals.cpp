@@ -23,7 +23,7 @@ bool max_marginals(const GraphShape& shape, const double* unary, LabellingSearch
     // What one search finds tells something of every node. No more than `known` need be found.
     const auto find = [&](double known, std::vector<int32_t>& found) {
         heartbeat();
-        const Found result = search.best_above(known, scores.data(), found.data());
+        const Found result = search.best_above(known, false, scores.data(), found.data());
         is_exact = is_exact && result.score > forbidden && (result.is_exact || result.bound <= known);
         for (int64_t i = 0; i < shape.n_nodes; ++i) {
             double& of_label = out[shape.label_offsets[i] + found[i]];

@@ -26,8 +26,9 @@ class LabellingSearch {
 
     // Unary scores of −∞ forbid labels; each node has one label at least that is not forbidden.
     virtual Found best(const double* unary, int32_t* labels) = 0;
-    // A search that may end, with any labels and not as exact, once its bound tells that no labelling scores more than `floor`.
-    virtual Found best_above(double /*floor*/, const double* unary, int32_t* labels) { return best(unary, labels); }
+    // A search that may end, with any labels and not as exact, once its bound tells that no labelling scores more than `floor`; and early,
+    // where it is brief.
+    virtual Found best_above(double /*floor*/, bool /*is_brief*/, const double* unary, int32_t* labels) { return best(unary, labels); }
 
     virtual bool has_max_marginals() const { return false; }
     // Writes the best score of all labellings with y_i = a, for all labels a of all nodes i, laid out as the unary scores.

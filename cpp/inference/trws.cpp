@@ -19,6 +19,8 @@ constexpr size_t stall_iterations = 10;
 // Moves over forests take as long as two to five iterations (with two labels, whose passes are faster, as ten to twenty), a round of expansion moves
 // as five to ten. There is a round for every so many iterations, the first in runs of more than half as many.
 constexpr size_t first_moves = 20, times_later = 4, iterations_per_round = 20;
+// Enough to make good labels, if not the best, and to tell that there are none worth looking for.
+constexpr int64_t brief_iterations = 10;
 // What sums of many scores lose, as a share of them.
 constexpr double rounding = 1e-13;
 
@@ -218,12 +220,14 @@ void TreeReweighted::bound_max_marginals(double* out) {
     }
 }
 
-Found TreeReweightedSearch::best(const double* unary, int32_t* labels) { return best_above(-infinity, unary, labels); }
+Found TreeReweightedSearch::best(const double* unary, int32_t* labels) { return best_above(-infinity, false, unary, labels); }
 
-Found TreeReweightedSearch::best_above(double floor, const double* unary, int32_t* labels) {
+Found TreeReweightedSearch::best_above(double floor, bool is_brief, const double* unary, int32_t* labels) {
     passes_->set_unary(unary);
-    options_.floor = floor;
-    const TreeReweightedResult result = passes_->run(options_);
+    TreeReweightedOptions options = options_;
+    options.floor = floor;
+    if (is_brief) options.max_iter = std::min(options.max_iter, brief_iterations);
+    const TreeReweightedResult result = passes_->run(options);
     std::copy(passes_->labels().begin(), passes_->labels().end(), labels);
     return {result.score, result.bound, result.stop == TreeReweightedStop::closed};
 }

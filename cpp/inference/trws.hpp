@@ -111,7 +111,7 @@ class TreeReweightedSearch final : public LabellingSearch {
    public:
     TreeReweightedSearch(std::shared_ptr<TreeReweighted> passes, const TreeReweightedOptions& options) : passes_(std::move(passes)), options_(options) {}
     Found best(const double* unary, int32_t* labels) override;
-    Found best_above(double floor, const double* unary, int32_t* labels) override;
+    Found best_above(double floor, bool is_brief, const double* unary, int32_t* labels) override;
     void bound_max_marginals(double* out) override { passes_->bound_max_marginals(out); }
 
    private:
