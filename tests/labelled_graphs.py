@@ -51,6 +51,12 @@ class Graph:
     def best_score(self):
         return float(self.all_scores().max())
 
+    def max_marginals(self):
+        """The best score with each label of each node, one node after the other."""
+        scores = self.all_scores()
+        of_nodes = [np.moveaxis(scores, i, 0).reshape(n, -1).max(axis=1) for i, n in enumerate(self.counts)]
+        return np.concatenate(of_nodes)
+
     def magnitude(self):
         """What rounding errors are measured by."""
         return float(
