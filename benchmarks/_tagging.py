@@ -13,7 +13,7 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ import maxmargin as mm
 from maxmargin.features import token_features
 from maxmargin.solvers import make_solver
 from maxmargin.solvers.base import Request, Task
+from maxmargin.tags import iob_to_bilou
 
 LOADERS: dict[str, Callable[[], mm.datasets.TaggingData]] = {
     "conll2000": mm.datasets.load_conll2000,
@@ -90,14 +91,21 @@ class Corpus:
         return 200.0 * right / max(n_true + n_found, 1)
 
 
-def load(name: str, n: int | None = None) -> Corpus:
-    """Return a corpus with words, affixes, shapes and their neighbours as features; n sentences of each part at most."""
+def load(name: str, n: int | None = None, *, bilou: bool = False, **features: Any) -> Corpus:
+    """Return a corpus with words, affixes, shapes and their neighbours as features; n sentences of each part at most.
+
+    ``bilou`` is whether labels mark the ends of spans too, and ``features`` what ``token_features`` is told; without them they
+    are IOB, and the window is 2.
+    """
+    told = {"window": 2} | features
     data = LOADERS[name]()
     parts = {key: getattr(data, key) for key in ("train", "test", "dev") if getattr(data, key) is not None}
+    if bilou:
+        parts = {key: replace(part, tags=[iob_to_bilou(tags) for tags in part.tags]) for key, part in parts.items()}
     labels = sorted({tag for part in parts.values() for tags in part.tags for tag in tags})
     number = {tag: k for k, tag in enumerate(labels)}
     columns: dict[str, int] = {}
-    made = {key: _part(part, number, columns, n, learns=key == "train") for key, part in parts.items()}
+    made = {key: _part(part, number, columns, n, told, learns=key == "train") for key, part in parts.items()}
     # Frequent features first: their weights lie together in memory then.
     counts = np.bincount(made["train"].X.rows.indices, minlength=len(columns))
     place = np.empty(len(columns), np.int32)
@@ -110,12 +118,18 @@ def load(name: str, n: int | None = None) -> Corpus:
 
 
 def _part(
-    part: mm.datasets.TaggedSentences, number: dict[str, int], columns: dict[str, int], n: int | None, *, learns: bool
+    part: mm.datasets.TaggedSentences,
+    number: dict[str, int],
+    columns: dict[str, int],
+    n: int | None,
+    told: dict[str, Any],
+    *,
+    learns: bool,
 ) -> Part:
     indices, indptr = array("i"), array("q", [0])
     words = part.words[:n]
     for i, sentence in enumerate(words):
-        for features in token_features(sentence, None if part.pos is None else part.pos[i], window=2):
+        for features in token_features(sentence, None if part.pos is None else part.pos[i], **told):
             if learns:
                 indices.extend([columns.setdefault(name, len(columns)) for name in features])
             else:
@@ -144,12 +158,13 @@ def chunk_counts(labels: list[str], part: Part, predicted: list[np.ndarray]) -> 
 
 
 def _chunks(labels: list[str], y: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Return one number for each chunk of IOB tags; an I- that continues nothing begins one, as in conlleval."""
+    """Return one number for each chunk; one begins too where IOB's I-, BILOU's I- or L- continue nothing, as in conlleval."""
     kinds = {name: k + 1 for k, name in enumerate(sorted({label[2:] for label in labels if label != "O"}))}
     kind = np.array([0 if label == "O" else kinds[label[2:]] for label in labels])[y]
     is_first = np.zeros(len(y), bool)
     is_first[offsets[:-1]] = True
-    continues = np.array([label.startswith("I-") for label in labels])[y] & (kind == np.roll(kind, 1)) & ~is_first
+    may_continue, closes = (np.array([label[0] in marks for label in labels])[y] for marks in ("IL", "LU"))
+    continues = may_continue & (kind > 0) & (kind == np.roll(kind, 1)) & ~np.roll(closes, 1) & ~is_first
     begins = (kind > 0) & ~continues
     ends = (kind > 0) & ~np.append(continues[1:], False)
     first, last = np.flatnonzero(begins), np.flatnonzero(ends)
@@ -176,6 +191,7 @@ def trace(
     spacing: float = 1.05,
     always_look_at: int = 0,
     details: tuple[str, ...] = (),
+    seed: int = 0,
 ) -> list[Point]:
     """Train, and return a point for each iteration: ``cpu``, ``dual``, these ``details``, and what ``look(weights)`` finds.
 
@@ -183,7 +199,7 @@ def trace(
     was asked last, at iteration ``always_look_at`` and at the end. The solvers evaluate no primal of their own for that.
     """
     chosen = make_solver(Request(solver, loss, "margin", model.abilities, _without_evaluations(solver, options)))
-    task = Task(problem, C, loss, 1e-4, np.random.default_rng(0))
+    task = Task(problem, C, loss, 1e-4, np.random.default_rng(seed))
     points: list[Point] = [{"cpu": 0.0, "dual": 0.0, "iteration": 0} | look(problem.zero_weights())]
     last_look = cpu = 0.0
     for iteration, (seconds, step) in enumerate(_on_the_clock(chosen.iterate(task)), start=1):

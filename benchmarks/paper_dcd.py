@@ -1,17 +1,18 @@
 """Figures 1 to 3 and Table 1 of Chang and Yih (2013), dual coordinate descent for the squared hinge, on four tagging tasks.
 
-    MAXMARGIN_DATA=... python benchmarks/paper_dcd.py [--quick] [--sets conll2000,bc2gm] [--max-time 600] [--redraw]
+    MAXMARGIN_DATA=... python benchmarks/paper_dcd.py [--quick] [--sets conll2000,bc2gm] [--max-time 600] [--seeds 5] [--redraw]
 
     Figure 1   test score and primal (above the best dual) of DCD-SSVM, DCD-Light and CPD against CPU time
     Figure 2   test score of DCD-SSVM, FW-Struct (bcfw) and SVM-Struct's method (plain one-slack) against CPU time
     Figure 3   test score of DCD-SSVM, the averaged perceptron, MIRA and SGD against CPU time
-    Table 1    test score after 25 epochs of DCD-SSVM, perceptron, MIRA and SGD
+    Table 1    test score after 25 epochs of DCD-SSVM, perceptron, MIRA and SGD: the mean over several orders of visits
 
-The score is the F1 of chunks and entities as conlleval counts them, or the accuracy of tags. C is the best of
-{0.01, 0.05, 0.1, 0.5, 1, 5} on development data, the last tenth of the training data where there is none, after 25 epochs;
-DCD's and SGD's are chosen each for itself, the others of Figure 2 have SGD's. "SGD, slow" has steps that fall with t/(nC) in
-place of the paper's t/C. Only training is on the clock: primal and score are taken beside it, after epochs. A primal at a time
-between two epochs is interpolated, and all are the best so far.
+The score is the F1 of chunks and entities as conlleval counts them, or the accuracy of tags. Features are the detailed ones of
+``token_features``, by which all methods score higher on development data. Entities have BILOU labels, as in Ratinov and Roth
+(2009), whose settings the paper has for them. C is the best of {0.01, 0.05, 0.1, 0.5, 1, 5} on development data, the last tenth
+of the training data where there is none, after 25 epochs; DCD's and SGD's are chosen each for itself, the others of Figure 2
+have SGD's. "SGD, slow" has steps that fall with t/(nC) in place of the paper's t/C. Only training is on the clock: primal and
+score are taken beside it, after epochs. A primal at a time between two epochs is interpolated, and all are the best so far.
 
 Writes results/paper_dcd*.md, .csv and .png; results/paper_dcd/ keeps the runs, and those in it are not run again.
 """
@@ -19,7 +20,7 @@ Writes results/paper_dcd*.md, .csv and .png; results/paper_dcd/ keeps the runs, 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
@@ -31,6 +32,8 @@ import maxmargin as mm
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+ENTITIES = ("jnlpba", "bc2gm")
+FEATURES = {"window": 2, "max_affix": 6, "detailed": True}
 CS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 EPOCHS = 25
 WANTED_GAP = 0.01
@@ -58,8 +61,9 @@ C_OF = {"DCD-Light": "DCD-SSVM", "CPD": "DCD-SSVM", "FW-Struct": "SGD, slow", "S
 class Experiment:
     """All runs on one corpus."""
 
-    def __init__(self, corpus: Corpus, runs: Runs, choices: Runs, max_cpu: float) -> None:
-        self.corpus, self.runs, self.choices, self.max_cpu = corpus, runs, choices, max_cpu
+    def __init__(self, corpus: Corpus, kept: Kept, max_cpu: float) -> None:
+        self.corpus, self.max_cpu = corpus, max_cpu
+        self.runs, self.choices, self.finals = kept
 
     def C(self, method: str) -> float:
         """Return the chosen C; infinity for methods that have none."""
@@ -105,6 +109,20 @@ class Experiment:
         print(self.corpus.name, method, *shown, flush=True)
         return self.runs.add((self.corpus.name, method), [{"C": C} | point for point in points])
 
+    def repeat(self, method: str, n_seeds: int) -> None:
+        """Take the score after 25 epochs in so many orders of visits, of which the run above is the first."""
+        made = []
+        for seed in range(len(self.finals.get(self.corpus.name, method)), n_seeds):
+            if seed == 0:
+                points = self.run(method, self.max_cpu)
+            else:
+                train, test = self.corpus.train, self.corpus.test
+                points = self._trace(method, self.C(method), train, test, is_choice=True, max_iter=EPOCHS, seed=seed)
+            made.append({"seed": seed, "score": final_score(points)})
+        if made:
+            self.finals.add((self.corpus.name, method), made)
+            print(self.corpus.name, method, *(f"{row['score']:.2f}" for row in made), flush=True)
+
     def _trace(
         self, method: str, C: float, train: Part, judged: Part, *, is_choice: bool = False, **limits: Any
     ) -> list[Point]:
@@ -124,12 +142,22 @@ class Experiment:
         )
 
 
-def run_all(experiment: Experiment) -> None:
+class Kept(NamedTuple):
+    """What was run: curves, the scores that C was chosen by, and scores after 25 epochs by seed."""
+
+    curves: Runs
+    choices: Runs
+    finals: Runs
+
+
+def run_all(experiment: Experiment, n_seeds: int) -> None:
     """Make all runs of a corpus; the rivals of DCD-SSVM get three times its time to the wanted gap."""
     points = experiment.run("DCD-SSVM", experiment.max_cpu)
     allowed = min(experiment.max_cpu, 3.0 * time_to_gap(points, points[-1]["cpu"]))
     for method in METHODS:
         experiment.run(method, experiment.max_cpu if method in ONLINE else allowed)
+    for method in ("DCD-SSVM", *ONLINE):
+        experiment.repeat(method, n_seeds)
 
 
 # ------------------------------------------------------------------------------------------------ reading curves
@@ -185,20 +213,28 @@ def primal_rows(runs: Runs, names: list[str]) -> list[Point]:
     return rows
 
 
-def score_rows(runs: Runs, names: list[str]) -> list[Point]:
+def score_rows(kept: Kept, names: list[str]) -> list[Point]:
     """Return Table 1, one row for each corpus."""
     rows = []
     for name in names:
-        scores = {method: final_score(runs.get(name, method)) for method in ("DCD-SSVM", *ONLINE)}
+        scores = {
+            method: np.array([row["score"] for row in kept.finals.get(name, method)])
+            for method in ("DCD-SSVM", *ONLINE)
+        }
         row: Point = {
             "set": TITLES[name],
             "measure": "accuracy" if name == "ewt" else "F1",
-            "C of DCD-SSVM": runs.get(name, "DCD-SSVM")[0]["C"],
+            "C of DCD-SSVM": kept.curves.get(name, "DCD-SSVM")[0]["C"],
         }
-        row |= {method: f"{score:.2f}" for method, score in scores.items()}
-        row["best"] = max(scores, key=scores.__getitem__)
+        row |= {method: mean_and_spread(found) for method, found in scores.items()}
+        row["best"] = max(scores, key=lambda method: float(scores[method].mean()))
         rows.append(row)
     return rows
+
+
+def mean_and_spread(scores: np.ndarray) -> str:
+    """Return the mean and, of more than one, the standard deviation."""
+    return f"{scores.mean():.2f}" + (f" ± {scores.std(ddof=1):.2f}" if len(scores) > 1 else "")
 
 
 # -------------------------------------------------------------------------------------------------------- figures
@@ -254,29 +290,29 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="1,000 sentences of each part: minutes")
     parser.add_argument("--sets", type=lambda text: text.split(","), default=list(TITLES))
     parser.add_argument("--max-time", type=float, default=600.0, help="CPU seconds for one training")
+    parser.add_argument("--seeds", type=int, default=5, help="orders of visits for Table 1")
     parser.add_argument(
         "--redraw", action="store_true", help="no training: tables and figures of the runs that are kept"
     )
     arguments = parser.parse_args()
     name = "paper_dcd_quick" if arguments.quick else "paper_dcd"
-    runs = Runs(RESULTS / name / "curves", ("set", "method"))
-    choices = Runs(RESULTS / name / "C", ("set", "method"))
+    kept = Kept(*(Runs(RESULTS / name / part, ("set", "method")) for part in ("curves", "C", "scores")))
     if not arguments.redraw:
         for key in arguments.sets:
-            corpus = load(key, 1000 if arguments.quick else None)
-            run_all(Experiment(corpus, runs, choices, arguments.max_time))
+            corpus = load(key, 1000 if arguments.quick else None, bilou=key in ENTITIES, **FEATURES)
+            run_all(Experiment(corpus, kept, arguments.max_time), arguments.seeds)
 
-    def done(*methods: str) -> list[str]:
+    def done(*methods: str, runs: Runs = kept.curves) -> list[str]:
         return [key for key in TITLES if all(runs.get(key, method) for method in methods)]
 
     note = "Primal at shares of DCD-SSVM's CPU time to a gap of 1 %."
-    print(write_table(f"{name}_primal", primal_rows(runs, done(*DUAL)), note))
-    note = f"Test score after {EPOCHS} epochs."
-    print(write_table(f"{name}_table_1", score_rows(runs, done("DCD-SSVM", *ONLINE)), note))
+    print(write_table(f"{name}_primal", primal_rows(kept.curves, done(*DUAL)), note))
+    note = f"Test score after {EPOCHS} epochs: mean and standard deviation over orders of visits."
+    print(write_table(f"{name}_table_1", score_rows(kept, done("DCD-SSVM", *ONLINE, runs=kept.finals)), note))
     for number, methods in FIGURES.items():
         names = done(*methods)
         if names:
-            draw(runs, names, number, f"{name}_figure_{number}")
+            draw(kept.curves, names, number, f"{name}_figure_{number}")
 
 
 if __name__ == "__main__":

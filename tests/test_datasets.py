@@ -371,6 +371,50 @@ def test_features_look_at_the_window_and_never_repeat():
     assert token_features([]) == []
 
 
+WORDS, POS = ["The", "Boeing-747", "flew"], ["D", "N", "V"]
+
+
+@pytest.mark.parametrize("window", [0, 1, 3])
+@pytest.mark.parametrize("max_affix", [0, 2, None])
+@pytest.mark.parametrize("pos", [None, POS])
+def test_detailed_features_add_to_the_others_and_never_repeat(window, max_affix, pos):
+    plain = token_features(WORDS, pos, max_affix=max_affix, window=window)
+    detailed = token_features(WORDS, pos, max_affix=max_affix, window=window, detailed=True)
+    for few, many in zip(plain, detailed, strict=True):
+        assert many[: len(few)] == few
+        assert len(set(many)) == len(many) > len(few)
+
+
+def test_detailed_features_join_what_is_adjacent():
+    first, middle, last = token_features(WORDS, POS, window=2, max_affix=3, detailed=True)
+    assert {
+        "written=Boeing-747",
+        "ends=boe 747",
+        "letters[+0]=Xxxxxx-ddd",
+        "letters[-1]=Xxx",
+        "letters[+1]=xxxx",
+    } <= set(middle)
+    assert {
+        "w[-1..+0]=the boeing-747",
+        "w[+1..+2]=flew outside",
+        "w[-1..+1]=the boeing-747 flew",
+        "w[-1,+1]=the flew",
+    } <= set(middle)
+    assert {"shape[-1..+0]=Xx Xx-d", "shape[-1..+1]=Xx Xx-d x", "ending[+0..+1]=747 lew", "pos[-1..+1]=D N V"} <= set(
+        middle
+    )
+    assert {"prefix[-1]=th", "suffix[+1]=lew"} <= set(middle)
+    assert {"w[-2..-1]=outside outside", "pos[-2..+0]=outside outside D"} <= set(first)
+    assert {"w[+0..+1]=flew outside", "suffix[-1]=747"} <= set(last)
+    assert not any(name.startswith(("prefix[-1]", "letters[-1]")) for name in first)
+
+
+def test_detailed_features_without_a_window_are_of_the_word_alone():
+    alone = token_features(WORDS, window=0, max_affix=0, detailed=True)[1]
+    details = ["written=Boeing-747", "ends=boe 747", "letters[+0]=Xxxxxx-ddd"]
+    assert alone == ["bias", "w=boeing-747", "shape=Xx-d", "has-digit", "has-hyphen", *details]
+
+
 def test_digits_of_any_script_have_a_shape():
     assert word_shape("A4٣²ǅ") == "Xdx"
 

@@ -1,7 +1,10 @@
 """Features of tokens, for tagging."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+
+# What stands for the places before and behind a sentence, and how many characters are the end of a word.
+_OUTSIDE, _END = "outside", 3
 
 
 def word_shape(word: str) -> str:
@@ -17,7 +20,12 @@ def word_shape(word: str) -> str:
 
 
 def token_features(
-    words: Sequence[str], pos: Sequence[str] | None = None, *, max_affix: int | None = 4, window: int = 1
+    words: Sequence[str],
+    pos: Sequence[str] | None = None,
+    *,
+    max_affix: int | None = 4,
+    window: int = 1,
+    detailed: bool = False,
 ) -> list[list[str]]:
     """Describe every word of a sentence by strings, ready for `ChainSVM`.
 
@@ -34,6 +42,11 @@ def token_features(
         Longest prefix and suffix, in characters.  None takes all, up to the whole word; 0 takes none.
     window : int, default=1
         How many neighbours on each side are looked at.
+    detailed : bool, default=False
+        Whether words and their neighbours are described in more detail: the word as written, its letters one by one (as
+        `word_shape` without the shortening) and those of the direct neighbours, whose prefixes and suffixes count too, and
+        adjacent pairs and triples of words, shapes, endings (of three characters) and ``pos``. That is twice as many features of
+        a word and some five times as many in all: taggers of thousands of sentences gain by them.
 
     Returns
     -------
@@ -47,6 +60,9 @@ def token_features(
     ...     print(" ".join(features))
     bias w=he shape=Xx prefix=h suffix=e prefix=he suffix=he [-1]outside w[+1]=ran shape[+1]=x
     bias w=ran shape=x prefix=r suffix=n prefix=ra suffix=an w[-1]=he shape[-1]=Xx [+1]outside
+    >>> detailed = token_features(["He", "ran"], detailed=True)
+    >>> [name for name in detailed[1] if name.startswith("w[-1")]
+    ['w[-1]=he', 'w[-1..+0]=he ran', 'w[-1,+1]=he outside', 'w[-1..+1]=he ran outside']
     """
     if isinstance(words, str):
         raise ValueError(f"words must be a sequence of words, found the string {words!r}: split it first")
@@ -66,9 +82,7 @@ def token_features(
     sentence = []
     for i, word in enumerate(lower):
         features = ["bias", f"w={word}", f"shape={shapes[i]}"]
-        longest = len(word) if max_affix is None else min(max_affix, len(word))
-        for length in range(1, longest + 1):
-            features += [f"prefix={word[:length]}", f"suffix={word[-length:]}"]
+        features += _affixes(word, "", 1, max_affix)
         if any(character.isdigit() for character in word):
             features.append("has-digit")
         if "-" in word:
@@ -83,8 +97,48 @@ def token_features(
                 features.append(f"[{offset:+}]outside")
         if pos is not None:
             features += _pos_features(pos, i, window)
+        if detailed:
+            features += _details(words, shapes, i, max_affix, window)
+            if pos is not None:
+                features += _joined("pos", pos, i, 3, range(-window, window - 1))
         sentence.append(features)
     return sentence
+
+
+def _affixes(word: str, place: str, shortest: int, max_affix: int | None) -> Iterator[str]:
+    longest = len(word) if max_affix is None else min(max_affix, len(word))
+    for length in range(shortest, longest + 1):
+        yield f"prefix{place}={word[:length]}"
+        yield f"suffix{place}={word[-length:]}"
+
+
+def _details(words: Sequence[str], shapes: Sequence[str], i: int, max_affix: int | None, window: int) -> Iterator[str]:
+    """Yield more about a word and its direct neighbours, where the window has them, and what they are together."""
+    lower, nearest = [word.lower() for word in words], min(window, 1)
+    endings = [word[-_END:] for word in lower]
+    yield f"written={words[i]}"
+    yield f"ends={lower[i][:_END]} {endings[i]}"
+    for j in range(max(0, i - nearest), min(len(words), i + nearest + 1)):
+        yield f"letters[{j - i:+}]={''.join(map(_kind, words[j]))}"
+        if j != i:
+            yield from _affixes(lower[j], f"[{j - i:+}]", 2, max_affix)
+    yield from _joined("w", lower, i, 2, range(-window, window))
+    yield from _joined("shape", shapes, i, 2, range(-nearest, nearest))
+    yield from _joined("ending", endings, i, 2, range(-nearest, nearest))
+    if window > 0:
+        yield f"w[-1,+1]={_at(lower, i - 1)} {_at(lower, i + 1)}"
+        yield from _joined("w", lower, i, 3, (-1,))
+        yield from _joined("shape", shapes, i, 3, (-1,))
+
+
+def _joined(name: str, values: Sequence[str], i: int, n: int, offsets: Iterable[int]) -> Iterator[str]:
+    """Yield n adjacent values as one, for those that begin at these offsets from the i-th."""
+    for first in offsets:
+        yield f"{name}[{first:+}..{first + n - 1:+}]=" + " ".join(_at(values, i + first + k) for k in range(n))
+
+
+def _at(values: Sequence[str], i: int) -> str:
+    return values[i] if 0 <= i < len(values) else _OUTSIDE
 
 
 def _pos_features(pos: Sequence[str], i: int, window: int) -> list[str]:
