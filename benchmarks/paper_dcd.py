@@ -31,6 +31,7 @@ import maxmargin as mm
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import NullFormatter
 
 ENTITIES = ("jnlpba", "bc2gm")
 FEATURES = {"window": 2, "max_affix": 6, "detailed": True}
@@ -276,6 +277,7 @@ def draw_panel(panel: Any, runs: Runs, name: str, methods: tuple[str, ...], colu
             label=f"{method}, C = {seen[0]['C']:g}" if has_C else method,
         )
     panel.set_xscale("log")
+    panel.xaxis.set_minor_formatter(NullFormatter())
     if column == "primal":
         panel.set_yscale("log")
         panel.axhline(WANTED_GAP, color="gray", lw=0.5)
