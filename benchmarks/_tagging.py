@@ -164,7 +164,7 @@ def _chunks(labels: list[str], y: np.ndarray, offsets: np.ndarray) -> np.ndarray
     is_first = np.zeros(len(y), bool)
     is_first[offsets[:-1]] = True
     may_continue, closes = (np.array([label[0] in marks for label in labels])[y] for marks in ("IL", "LU"))
-    continues = may_continue & (kind > 0) & (kind == np.roll(kind, 1)) & ~np.roll(closes, 1) & ~is_first
+    continues = may_continue & (kind == np.roll(kind, 1)) & ~np.roll(closes, 1) & ~is_first
     begins = (kind > 0) & ~continues
     ends = (kind > 0) & ~np.append(continues[1:], False)
     first, last = np.flatnonzero(begins), np.flatnonzero(ends)

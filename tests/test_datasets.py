@@ -396,7 +396,7 @@ def test_detailed_features_join_what_is_adjacent():
     } <= set(middle)
     assert {
         "w[-1..+0]=the boeing-747",
-        "w[+1..+2]=flew outside",
+        "w[+1..+2]=flew OUTSIDE",
         "w[-1..+1]=the boeing-747 flew",
         "w[-1,+1]=the flew",
     } <= set(middle)
@@ -404,9 +404,19 @@ def test_detailed_features_join_what_is_adjacent():
         middle
     )
     assert {"prefix[-1]=th", "suffix[+1]=lew"} <= set(middle)
-    assert {"w[-2..-1]=outside outside", "pos[-2..+0]=outside outside D"} <= set(first)
-    assert {"w[+0..+1]=flew outside", "suffix[-1]=747"} <= set(last)
+    assert {"w[-2..-1]=OUTSIDE OUTSIDE", "pos[-2..+0]=OUTSIDE OUTSIDE D"} <= set(first)
+    assert {"w[+0..+1]=flew OUTSIDE", "suffix[-1]=747"} <= set(last)
     assert not any(name.startswith(("prefix[-1]", "letters[-1]")) for name in first)
+
+
+def test_no_word_passes_for_the_end_of_a_sentence():
+    [alone], [first, _] = (token_features(words, detailed=True) for words in (["x"], ["x", "outside"]))
+    assert "w[+0..+1]=x OUTSIDE" in alone
+    assert "w[+0..+1]=x outside" in first
+
+
+def test_tags_given_as_features_may_be_numbers():
+    assert "pos[-1..+1]=7 8 OUTSIDE" in token_features(["a", "b"], [7, 8], window=2, detailed=True)[1]
 
 
 def test_detailed_features_without_a_window_are_of_the_word_alone():

@@ -1,5 +1,6 @@
 """IOB and BILOU tags against spans written down one by one."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,7 +56,9 @@ def test_what_comes_out_is_well_formed(predicted):
     assert bilou_to_iob(iob_to_bilou(tags)) == tags
 
 
-@pytest.mark.parametrize("tag", ["X", "B", "B-", "", "-A", "BI-A", "O-A", "E-A", "b-A", None, 3])
+@pytest.mark.parametrize(
+    "tag", ["X", "B", "B-", "", "-A", "BI-A", "O-A", "E-A", "b-A", "B- ", "I-A ", None, 3, np.array(["O"])]
+)
 def test_what_is_no_tag_is_named(tag):
     for convert in (iob_to_bilou, bilou_to_iob):
         with pytest.raises(ValueError, match=r"tags\[1\] is .*expected 'O' or one of 'B-X', 'I-X'"):
@@ -67,6 +70,20 @@ def test_last_tokens_have_no_mark_in_iob():
         iob_to_bilou(["L-A"])
 
 
-def test_a_string_is_not_a_sequence_of_tags():
-    with pytest.raises(ValueError, match="found the string 'OO'"):
-        iob_to_bilou("OO")
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        ("OO", "found the string 'OO': split it first"),
+        (None, "tags must be a sequence of tags, found NoneType"),
+        ({"O", "B-A"}, "found set"),
+        ({"O": 1}, "found dict"),
+        ([["O"], ["B-A"]], r"tags\[0\] is of type list; expected a tag: give one sequence at a time"),
+    ],
+)
+def test_what_is_no_sequence_of_tags_is_refused(tags, message):
+    with pytest.raises(ValueError, match=message):
+        iob_to_bilou(tags)
+
+
+def test_arrays_of_tags_are_sequences():
+    assert iob_to_bilou(np.array(["B-A", "I-A", "O"])) == ["B-A", "L-A", "O"]

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-# What stands for the places before and behind a sentence, and how many characters are the end of a word.
-_OUTSIDE, _END = "outside", 3
+# What stands for the places before and behind a sentence, which no lower-cased word does, and how many characters an ending has.
+_OUTSIDE, _END = "OUTSIDE", 3
 
 
 def word_shape(word: str) -> str:
@@ -43,10 +43,12 @@ def token_features(
     window : int, default=1
         How many neighbours on each side are looked at.
     detailed : bool, default=False
-        Whether words and their neighbours are described in more detail: the word as written, its letters one by one (as
-        `word_shape` without the shortening) and those of the direct neighbours, whose prefixes and suffixes count too, and
-        adjacent pairs and triples of words, shapes, endings (of three characters) and ``pos``. That is twice as many features of
-        a word and some five times as many in all: taggers of thousands of sentences gain by them.
+        Whether words and their neighbours are described in more detail: the word as written and its first and last three
+        characters together; all its letters as `word_shape` has them, without the shortening; the letters and the affixes from
+        two characters on of its direct neighbours; pairs of adjacent words, shapes and endings (of three characters); triples of
+        words, shapes and ``pos``; and the two words that it stands between. What is beside the word needs a window.  That is more
+        than twice as many features of a word and some ten times as many in all, so that the model grows as much: taggers of
+        thousands of sentences gain by them.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def token_features(
     bias w=ran shape=x prefix=r suffix=n prefix=ra suffix=an w[-1]=he shape[-1]=Xx [+1]outside
     >>> detailed = token_features(["He", "ran"], detailed=True)
     >>> [name for name in detailed[1] if name.startswith("w[-1")]
-    ['w[-1]=he', 'w[-1..+0]=he ran', 'w[-1,+1]=he outside', 'w[-1..+1]=he ran outside']
+    ['w[-1]=he', 'w[-1..+0]=he ran', 'w[-1,+1]=he OUTSIDE', 'w[-1..+1]=he ran OUTSIDE']
     """
     if isinstance(words, str):
         raise ValueError(f"words must be a sequence of words, found the string {words!r}: split it first")
@@ -78,6 +80,7 @@ def token_features(
             raise TypeError(f"words[{i}] is {word!r}; expected a string")
 
     lower = [word.lower() for word in words]
+    endings = [word[-_END:] for word in lower]
     shapes = [word_shape(word) for word in words]
     sentence = []
     for i, word in enumerate(lower):
@@ -98,7 +101,7 @@ def token_features(
         if pos is not None:
             features += _pos_features(pos, i, window)
         if detailed:
-            features += _details(words, shapes, i, max_affix, window)
+            features += _details(words, lower, shapes, endings, i, max_affix, window)
             if pos is not None:
                 features += _joined("pos", pos, i, 3, range(-window, window - 1))
         sentence.append(features)
@@ -112,10 +115,17 @@ def _affixes(word: str, place: str, shortest: int, max_affix: int | None) -> Ite
         yield f"suffix{place}={word[-length:]}"
 
 
-def _details(words: Sequence[str], shapes: Sequence[str], i: int, max_affix: int | None, window: int) -> Iterator[str]:
+def _details(
+    words: Sequence[str],
+    lower: Sequence[str],
+    shapes: Sequence[str],
+    endings: Sequence[str],
+    i: int,
+    max_affix: int | None,
+    window: int,
+) -> Iterator[str]:
     """Yield more about a word and its direct neighbours, where the window has them, and what they are together."""
-    lower, nearest = [word.lower() for word in words], min(window, 1)
-    endings = [word[-_END:] for word in lower]
+    nearest = min(window, 1)
     yield f"written={words[i]}"
     yield f"ends={lower[i][:_END]} {endings[i]}"
     for j in range(max(0, i - nearest), min(len(words), i + nearest + 1)):
@@ -134,7 +144,7 @@ def _details(words: Sequence[str], shapes: Sequence[str], i: int, max_affix: int
 def _joined(name: str, values: Sequence[str], i: int, n: int, offsets: Iterable[int]) -> Iterator[str]:
     """Yield n adjacent values as one, for those that begin at these offsets from the i-th."""
     for first in offsets:
-        yield f"{name}[{first:+}..{first + n - 1:+}]=" + " ".join(_at(values, i + first + k) for k in range(n))
+        yield f"{name}[{first:+}..{first + n - 1:+}]=" + " ".join(str(_at(values, i + first + k)) for k in range(n))
 
 
 def _at(values: Sequence[str], i: int) -> str:

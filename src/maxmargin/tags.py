@@ -6,7 +6,9 @@ BILOU    L-X is the last token of a span besides, and U-X a span of one token (R
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+
+_OUTSIDE = ("O", "")
 
 
 def iob_to_bilou(tags: Sequence[str]) -> list[str]:
@@ -64,11 +66,10 @@ def bilou_to_iob(tags: Sequence[str]) -> list[str]:
 def _with_marks(tags: Sequence[str], marks: str, mark: Callable[[bool, bool], str]) -> list[str]:
     """Return tags with other marks, which depend on whether a token begins and whether it ends its span."""
     pairs = list(_split(tags, marks))
-    begins = [_begins(before, here) for before, here in itertools.pairwise([("O", ""), *pairs])]
-    ends = [*begins[1:], True]
+    begins = [_begins(before, here) for before, here in itertools.pairwise([_OUTSIDE, *pairs])]
+    ends = [_begins(here, after) for here, after in itertools.pairwise([*pairs, _OUTSIDE])]
     return [
-        f"{mark(begin, end)}-{kind}" if kind else "O"
-        for (_, kind), begin, end in zip(pairs, begins, ends, strict=False)
+        f"{mark(begin, end)}-{kind}" if kind else "O" for (_, kind), begin, end in zip(pairs, begins, ends, strict=True)
     ]
 
 
@@ -81,9 +82,14 @@ def _split(tags: Sequence[str], marks: str) -> Iterator[tuple[str, str]]:
     """Yield marks and kinds; outside of all spans the kind is empty."""
     if isinstance(tags, str):
         raise ValueError(f"tags must be a sequence of tags, found the string {tags!r}: split it first")
+    if isinstance(tags, (Mapping, Set)) or not isinstance(tags, Iterable):
+        raise ValueError(f"tags must be a sequence of tags, found {type(tags).__name__}")
+    known = ", ".join(f"'{mark}-X'" for mark in marks)
     for i, tag in enumerate(tags):
-        mark, dash, kind = tag.partition("-") if isinstance(tag, str) else ("", "", "")
-        if tag != "O" and (mark not in tuple(marks) or not dash or not kind):
-            known = ", ".join(f"'{m}-X'" for m in marks)
+        if isinstance(tag, (list, tuple)):
+            raise ValueError(f"tags[{i}] is of type {type(tag).__name__}; expected a tag: give one sequence at a time")
+        mark, _, kind = tag.partition("-") if isinstance(tag, str) else ("", "", "")
+        is_span = mark in tuple(marks) and kind.strip() == kind != ""
+        if not is_span and not (isinstance(tag, str) and tag == "O"):
             raise ValueError(f"tags[{i}] is {tag!r}; expected 'O' or one of {known} with a kind X")
         yield mark, kind
