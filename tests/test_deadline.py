@@ -25,9 +25,9 @@ def no_overtime(monkeypatch):
 
 
 def long_chains():
-    """Sequences that take some tenths of a second to search."""
+    """Sequences that take more than some tenths of a second to search."""
     rng = np.random.default_rng(0)
-    X = [rng.normal(size=(2_000, 4)) for _ in range(300)]
+    X = [rng.normal(size=(2_000, 4)) for _ in range(600)]
     return mm.models.Chain(24), X, [rng.integers(24, size=len(x)) for x in X]
 
 

@@ -75,8 +75,8 @@ def test_it_is_better_than_the_points(kind, strategy):
     )
     for one, other in zip(plain, averaged, strict=True):
         assert column(one, "model_value") == column(other, "model_value"), "the way is the same"
-        assert one.certificate.dual <= other.certificate.dual
-        if strategy == "linear":
+        if strategy == "linear":  # "constant" has the bound of the end that it takes, whose primal is the better one
+            assert one.certificate.dual <= other.certificate.dual
             assert other.certificate.primal <= one.certificate.primal
     gained = [one.certificate.primal - other.certificate.primal for one, other in zip(plain, averaged, strict=True)]
     assert np.mean(gained) > 0.01 * np.mean([one.certificate.primal for one in plain])
