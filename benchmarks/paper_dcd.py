@@ -324,7 +324,7 @@ def main() -> None:
             run_all(Experiment(corpus, kept, arguments.max_time), arguments.seeds, only_table=arguments.table_1)
 
     def done(*methods: str, runs: Runs = kept.curves) -> list[str]:
-        return [key for key in arguments.sets if all(runs.get(key, method) for method in methods)]
+        return [key for key in TITLES if all(runs.get(key, method) for method in methods)]
 
     note = "Primal at shares of DCD-SSVM's CPU time to a gap of 1 %."
     if names := done(*DUAL):

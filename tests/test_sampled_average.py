@@ -80,6 +80,7 @@ def test_it_is_better_than_the_points(kind, strategy):
             assert other.certificate.primal <= one.certificate.primal
     gained = [one.certificate.primal - other.certificate.primal for one, other in zip(plain, averaged, strict=True)]
     assert np.mean(gained) > 0.01 * np.mean([one.certificate.primal for one in plain])
+    assert np.mean([s.certificate.dual for s in averaged]) > np.mean([s.certificate.dual for s in plain])
 
 
 @pytest.mark.parametrize("size", [None, 149])
