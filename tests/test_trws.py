@@ -273,23 +273,34 @@ def test_ctrl_c_ends_a_run_and_the_next_one_starts_afresh(n, n_labels):
     np.testing.assert_array_equal(solver.run(max_iter=2).bounds, solver_of(graph).run(max_iter=2).bounds)
 
 
-def test_bounds_of_max_marginals_after_ctrl_c_need_another_run():
-    solver = solver_of(hard_grid(300, 10))
-    solver.run(max_iter=1)
+def refused_after_an_alarm(solver, seconds):
+    """Whether bounds are refused after ``seconds`` of them; not so where the alarm came before the call or after it."""
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
+    solver.run(max_iter=1)
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.005)  # one iteration takes several times as long
     try:
-        with pytest.raises(KeyboardInterrupt):
-            solver.bound_max_marginals()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-    with pytest.raises(ValueError, match="call run before"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
         solver.bound_max_marginals()
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    try:
+        solver.bound_max_marginals()
+    except ValueError as error:
+        assert "call run before" in str(error)
+        return True
+    return False
+
+
+def test_bounds_of_max_marginals_after_ctrl_c_need_another_run():
+    solver = solver_of(hard_grid(500, 10))
+    # A call takes 0.1 s or less; on a busy machine a single alarm may come before it or after its last look for alarms.
+    assert any(refused_after_an_alarm(solver, 0.005 * k) for k in range(1, 41))
 
 
 def test_a_running_solver_is_left_alone_by_other_threads():
