@@ -292,8 +292,7 @@ def refused_after_an_alarm(solver, seconds):
     try:
         solver.bound_max_marginals()
     except ValueError as error:
-        assert "call run before" in str(error)
-        return True
+        return "call run before" in str(error)
     return False
 
 
