@@ -3,9 +3,9 @@
 from maxmargin import _core
 
 
-def exact(tolerance, relaxation=1.0):
+def exact(tolerance, relaxation=1.0, **options):
     """Solve what is further than the tolerance from its optimum, well below it."""
-    return _core.Rule("exact", solve_above=tolerance, solve_to=0.1 * tolerance, relaxation=relaxation)
+    return _core.Rule("exact", solve_above=tolerance, solve_to=0.1 * tolerance, relaxation=relaxation, **options)
 
 
 def watched_rules(monkeypatch, option):

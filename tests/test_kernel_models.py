@@ -121,6 +121,14 @@ def test_low_rank_kernels_of_all_points_are_exact(solver):
     assert model.predict(X, solution.expansion) == exact.predict(X, mm.train(exact, X, Y, 2.0, tol=1e-8).expansion)
 
 
+def test_block_dual_moves_no_parts_by_columns():
+    X, Y = sequences(2)
+    with pytest.raises(ValueError, match=r"needs features as vectors.*kernels of built-in models"):
+        mm.train(Tags(), X, Y, solver="block-dual")
+    with pytest.raises(ValueError, match=r"needs features as vectors.*there is no solver for this loss"):
+        mm.train(Tags(), X, Y, loss="squared_hinge")
+
+
 @pytest.mark.parametrize("strategy", ["linear", "constant"])
 def test_sampled_cuts_of_parts(strategy):
     X, Y = sequences(2, n=8)

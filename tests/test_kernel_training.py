@@ -356,13 +356,6 @@ def test_solvers_that_need_vectors_say_what_to_do(solver):
         case.train(solver=solver)
 
 
-def test_chains_have_no_block_dual():
-    with pytest.raises(ValueError, match=r"needs features as vectors.*one-slack"):
-        Case("chain", KERNELS["rbf"]).train(solver="block-dual")
-    with pytest.raises(ValueError, match=r"needs features as vectors.*no solver"):
-        Case("chain", KERNELS["rbf"]).train(loss="squared_hinge")
-
-
 def test_weights_and_expansions_are_not_mistaken_for_each_other():
     case = Case("binary", KERNELS["rbf"])
     solution = case.train()

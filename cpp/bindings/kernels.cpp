@@ -10,6 +10,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/checks.hpp"
+#include "planes/kernel_space.hpp"
 #include "scores/row_columns.hpp"
 #include "scores/row_order.hpp"
 
@@ -85,6 +86,18 @@ void bind_row_columns(nb::module_& m) {
     m.def("stored_columns", stored_columns<float>, arg("matrix").noconvert(), arg("constant"), arg("n_threads"), nb::keep_alive<0, 1>());
 }
 
+void bind_kernel_space(nb::module_& m) {
+    nb::class_<KernelSpace, LinearSpace>(m, "KernelSpace")
+        .def(
+            "__init__",
+            [](KernelSpace* self, const LinearSpace& rows, std::shared_ptr<RowColumns> columns) {
+                require(rows.features().names_rows(), "the features must name the rows.");
+                require_length("columns", columns->diagonal().size(), rows.features().n_rows);
+                new (self) KernelSpace(rows, columns);
+            },
+            arg("rows"), arg("columns"), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
+}
+
 }  // namespace
 
 void bind_kernels(nb::module_& m) {
@@ -142,4 +155,5 @@ void bind_kernels(nb::module_& m) {
         .def_prop_ro("leaves_out", [](AnyProduct& self) { return self.visit([](auto& product) { return product.leaves_out(); }); })
         .def_prop_ro("n_computed", [](AnyProduct& self) { return self.visit([](auto& product) { return product.n_computed(); }); });
     bind_row_columns(m);
+    bind_kernel_space(m);
 }

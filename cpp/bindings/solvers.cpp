@@ -188,6 +188,7 @@ void bind_cache(nb::module_& m) {
 
 MovingWeights moving(const PlaneSpace& space, const Mutable1<double>& w, const std::optional<Mutable1<float>>& rounded) {
     check_weights(w.shape(0), space);
+    require(!rounded || space.has_vectors(), "scores in place of weights move in double.");
     if (rounded) require_length("rounded weights", rounded->shape(0), space.n_weights());
     return {w.data(), data_or_null(rounded)};
 }
@@ -234,6 +235,7 @@ void bind_working_sets(nb::module_& m) {
                 require_length("budgets", budgets.shape(0), space->n_examples());
                 require_amounts("budgets", as_span(budgets));
                 require_numbers_of("non-negative weight", as_span(nonnegative), space->n_weights());
+                require(nonnegative.shape(0) == 0 || space->has_vectors(), "with scores in place of weights there is none to bound.");
                 const auto C = as_span(budgets);
                 const auto J = as_span(nonnegative);
                 new (self) WorkingSets(space, {C.begin(), C.end()}, squared, {J.begin(), J.end()}, by_components);
@@ -285,7 +287,13 @@ void bind_working_sets(nb::module_& m) {
                 return self.pass(oracle, as_span(order), batch_size, rule, weights, workers(n_threads));
             },
             arg("oracle"), arg("order"), arg("batch_size"), arg("rule"), arg("weights").noconvert(), arg("rounded").none().noconvert() = nb::none(), arg("n_threads") = 1)
-        .def("together", [](WorkingSets& self) { return interruptible([&] { return std::make_unique<ProximalStep>(self.joint(), self.is_squared()); }); }, nb::keep_alive<0, 1>())
+        .def(
+            "together",
+            [](WorkingSets& self) {
+                require(self.space().has_vectors(), "planes are moved together by their vectors.");
+                return interruptible([&] { return std::make_unique<ProximalStep>(self.joint(), self.is_squared()); });
+            },
+            nb::keep_alive<0, 1>())
         .def(
             "slacks",
             [](const WorkingSets& self, Array1<int64_t> ids, Array1<double> w) {
@@ -329,15 +337,14 @@ void bind_working_sets(nb::module_& m) {
                 interruptible([&] { self.sum(w.data()); });
             },
             arg("weights").noconvert())
+        .def(
+            "coefficients",
+            [](const WorkingSets& self, Mutable1<double> out) {
+                check_weights(out.shape(0), self.space());
+                interruptible([&] { self.coefficients(out.data()); });
+            },
+            arg("out").noconvert())
         .def("prune", [](WorkingSets& self, int64_t prune_after) { return interruptible([&] { return self.prune(prune_after); }); }, arg("prune_after"));
-}
-
-// Whether row r has feature r alone, with the value 1.
-bool names_rows(const Features& features) {
-    if (!features.is_all_ones() || features.n_rows != features.n_features) return false;
-    for (int64_t row = 0; row < features.n_rows; ++row)
-        if (features.indptr[row] != row || features.indptr[row + 1] != row + 1 || features.indices[row] != row) return false;
-    return true;
 }
 
 const std::shared_ptr<LinearSpace>& with_rows(const std::shared_ptr<LinearSpace>& space) {
@@ -361,7 +368,7 @@ void bind_row_blocks(nb::module_& m) {
                 const auto C = as_span(budgets);
                 if (columns) {
                     require_length("columns", columns->diagonal().size(), space->n_examples());
-                    require(names_rows(space->features()), "with columns of a kernel the features must name the rows.");
+                    require(space->features().names_rows(), "with columns of a kernel the features must name the rows.");
                 }
                 new (self) RowBlocks(space, {C.begin(), C.end()}, squared, std::move(columns));
             },

@@ -129,12 +129,7 @@ void LinearSpace::dots_any(const PlaneParts& planes, const Scalar* w, std::vecto
         features_.for_each(planes.rows[term.slot], [&](int64_t f, double x) { sum += x * static_cast<double>(w[f * stride_ + term.label]); });
         return sum;
     };
-    for (size_t p = 0; p < planes.size(); ++p) {
-        double sum = 0.0;
-        for (const NodeTerm& term : planes.nodes_of(p)) sum += term.coefficient * node_score(term);
-        for (const WeightTerm& term : planes.weights_of(p)) sum += term.coefficient * static_cast<double>(w[term.weight]);
-        out[p] = sum;
-    }
+    sum_terms(planes, w, node_score, out);
 }
 
 void LinearSpace::fetch_starts(const PlaneParts& planes) const {
@@ -160,8 +155,12 @@ void LinearSpace::add(const PlaneParts& planes, const double* coefficients, Movi
             if (coefficients[p] == 0.0) continue;
             for (const WeightTerm& term : planes.weights_of(p)) add(term.weight, coefficients[p] * term.coefficient);
         }
-        add_label_sums(planes, memory, add);
     });
+    add_rows(planes, memory, w);
+}
+
+void LinearSpace::add_rows(const PlaneParts& planes, Scratch& memory, MovingWeights w) const {
+    w.with_add([&](auto&& add) { add_label_sums(planes, memory, add); });
 }
 
 // Coefficients are summed by row and label first: what is read and written most is w.
@@ -169,6 +168,7 @@ void LinearSpace::sum_by_label(const PlaneParts& planes, const double* coefficie
     const size_t n_slots = planes.rows.size(), room = planes.labels_per_row * planes.size();
     memory.n_sums.assign(n_slots, 0);
     memory.sums.resize(n_slots * room);
+    memory.sums_per_slot = room;
     for (size_t p = 0; p < planes.size(); ++p) {
         if (coefficients[p] == 0.0) continue;
         for (const NodeTerm& term : planes.nodes_of(p)) {
@@ -184,10 +184,9 @@ void LinearSpace::sum_by_label(const PlaneParts& planes, const double* coefficie
 
 template <class Add>
 void LinearSpace::add_label_sums(const PlaneParts& planes, const Scratch& memory, Add&& add) const {
-    const size_t room = planes.labels_per_row * planes.size();
     for (size_t slot = 0; slot < planes.rows.size(); ++slot) {
-        const Scratch::LabelSum* sums = memory.sums.data() + slot * room;
-        const size_t n = memory.n_sums[slot];
+        const std::span<const Scratch::LabelSum> sums = memory.sums_of(slot);
+        const size_t n = sums.size();
         if (n == 2) {
             // Mostly the truth and one other label.
             const Scratch::LabelSum first = sums[0], second = sums[1];
@@ -226,7 +225,6 @@ void LinearSpace::inner(const PlaneParts& planes, size_t plane, PlaneScratch& sc
     else inner_by_weights(planes, plane, memory, out);
 }
 
-// memory.products[k] = the product of a row with rows[k].
 void LinearSpace::multiply_rows(int64_t row, std::span<const int64_t> rows, Scratch& memory) const {
     memory.products.resize(rows.size());
     if (features_.is_all_ones() && features_.indptr[row + 1] - features_.indptr[row] <= most_counted) {

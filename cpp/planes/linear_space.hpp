@@ -23,7 +23,7 @@ struct ReducedCut {
     std::vector<double> sum;
 };
 
-class LinearSpace final : public PlaneSpace {
+class LinearSpace : public PlaneSpace {
   public:
     LinearSpace(const Features& features, std::shared_ptr<const Structure> structure, Rescaling rescaling);
 
@@ -83,11 +83,17 @@ class LinearSpace final : public PlaneSpace {
     void with_scores(int64_t example, const double* w, Use&& use) const;
 
   protected:
+    struct Scratch;
+
     bool is_code(int32_t example, Code code) const override { return structure_->has_truth() && structure_->is_code(example, code); }
     void add_difference(int32_t example, Code code, double a, double* w, PlaneScratch& scratch) const override;
+    // memory.products[k] = the product of a row with rows[k].
+    virtual void multiply_rows(int64_t row, std::span<const int64_t> rows, Scratch& memory) const;
+    // Moves w by the rows of the planes, each with the coefficients of its labels in memory.sums.
+    virtual void add_rows(const PlaneParts& planes, Scratch& memory, MovingWeights w) const;
+    void inner_by_rows(const PlaneParts& planes, size_t plane, Scratch& scratch, double* out) const;
 
   private:
-    struct Scratch;
     template <class Scalar>
     struct PassMemory;
 
@@ -118,9 +124,7 @@ class LinearSpace final : public PlaneSpace {
     void add_label_sums(const PlaneParts& planes, const Scratch& memory, Add&& add) const;
     template <class Scalar>
     void note_moved_table(const PlaneParts& planes, const double* coefficients, PassMemory<Scalar>& memory) const;
-    void multiply_rows(int64_t row, std::span<const int64_t> rows, Scratch& memory) const;
     void multiply_ones(int64_t row, std::span<const int64_t> rows, Scratch& memory) const;
-    void inner_by_rows(const PlaneParts& planes, size_t plane, Scratch& scratch, double* out) const;
     void inner_by_weights(const PlaneParts& planes, size_t plane, Scratch& scratch, double* out) const;
     bool can_round() const;
     template <class Number>

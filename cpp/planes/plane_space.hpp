@@ -76,6 +76,8 @@ class PlaneSpace {
     virtual int64_t n_examples() const = 0;
     virtual int64_t n_weights() const = 0;
     virtual std::unique_ptr<PlaneScratch> scratch() const = 0;
+    // Whether w is a vector of the feature space. Where it is not it holds scores: what is read of it are products with planes.
+    virtual bool has_vectors() const { return true; }
 
     // Throws std::invalid_argument if a plane cannot be one of this space: those that a caller kept may belong to another
     // problem, and everything below trusts example numbers and codes.
@@ -142,6 +144,8 @@ class PlaneSpace {
 
     // Says that w has changed otherwise than by add with this scratch: what the scratch knows of it for search_within is of the past.
     virtual void forget(PlaneScratch& scratch) const { (void)scratch; }
+    // Moves w by what add has put off, which dots and search_within with this scratch know of: before anything else reads w.
+    virtual void settle(MovingWeights w, PlaneScratch& scratch) const { (void)w, (void)scratch; }
 
     // By how much rounding can falsify the value of a plane, given w·ψ and ‖w‖: what is less proves nothing.
     double rounding(int32_t example, Code code, double loss, double product, double norm, PlaneScratch& scratch) const;

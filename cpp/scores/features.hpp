@@ -18,6 +18,14 @@ struct Features {
     bool is_sparse() const { return indptr != nullptr; }
     bool is_all_ones() const { return is_sparse() && !values32 && !values64; }
 
+    // Whether row r has feature r alone, with the value 1.
+    bool names_rows() const {
+        if (!is_all_ones() || n_rows != n_features) return false;
+        for (int64_t row = 0; row < n_rows; ++row)
+            if (indptr[row] != row || indptr[row + 1] != row + 1 || indices[row] != row) return false;
+        return true;
+    }
+
     // Calls visit(feature, value) for every stored entry of a row.
     template <class Visit>
     void for_each(int64_t row, Visit&& visit) const {

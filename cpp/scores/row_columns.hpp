@@ -1,15 +1,13 @@
 // What moving the weight of one row does to the scores of all rows, where w is known by its scores: a column of the kernel matrix.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "scores/column_sum.hpp"
 #include "scores/kernel_product.hpp"
-#include "scores/kernels.hpp"
+#include "threads/parallel.hpp"
 
 namespace maxmargin {
 
@@ -18,10 +16,14 @@ class RowColumns {
     virtual ~RowColumns() = default;
     // k(x, x) of all rows.
     virtual std::span<const double> diagonal() const = 0;
-    // Lays the columns of these rows ready, in place of those laid ready before; writes k among them, rows × rows.
+    // Lays the columns of these rows ready, in place of those laid ready before.
+    virtual void prepare(std::span<const int64_t> rows) = 0;
+    // The same; writes k among the rows, rows × rows.
     virtual void prepare(std::span<const int64_t> rows, std::vector<double>& among) = 0;
     // scores[r * stride + label] += Σ_p change[p * stride + label] k(r, row p laid ready) for all rows r.
     virtual void add(const std::vector<double>& change, int stride, double* scores) const = 0;
+    // out[k] = k(row, rows[k])
+    virtual void values(int64_t row, std::span<const int64_t> rows, double* out) = 0;
 };
 
 // Columns of one type of numbers. A batch of them is summed in Sum, and added to the scores in double.
@@ -32,33 +34,10 @@ class TypedColumns : public RowColumns {
         : workers_(std::move(workers)), diagonal_(std::move(diagonal)), constant_(constant) {}
 
     std::span<const double> diagonal() const override { return diagonal_; }
-    void prepare(std::span<const int64_t> rows, std::vector<double>& among) override {
-        columns_ = columns(rows);
-        const size_t n = rows.size();
-        among.resize(n * n);
-        for (size_t p = 0; p < n; ++p)
-            for (size_t q = 0; q < n; ++q) among[p * n + q] = p == q ? diagonal_[rows[p]] : static_cast<double>(columns_[p][rows[q]]) + constant_;
-    }
-    void add(const std::vector<double>& change, int stride, double* scores) const override {
-        constexpr int64_t chunk_rows = 1024;
-        const int64_t n = static_cast<int64_t>(diagonal_.size());
-        std::vector<std::vector<Sum>> memories(std::max(workers_.n_threads, 1));
-        std::vector<Moved> by_label(stride);
-        for (size_t p = 0; p < columns_.size(); ++p)
-            for (int label = 0; label < stride; ++label) by_label[label].add(columns_[p], change[p * static_cast<size_t>(stride) + label]);
-        // To its end: scores of some rows only would no longer be those of any α.
-        for_each_chunk((n + chunk_rows - 1) / chunk_rows, {workers_.n_threads, {}}, [&](int64_t chunk, int thread) {
-            const int64_t first = chunk * chunk_rows, length = std::min(chunk_rows, n - first);
-            for (int label = 0; label < stride; ++label) {
-                const Moved& moved = by_label[label];
-                if (moved.columns.empty()) continue;
-                std::vector<Sum>& sum = memories[thread];
-                sum.assign(chunk_rows, Sum{0});
-                add_columns(ColumnSum<Scalar, Sum>{moved.columns.data(), moved.factors.data(), static_cast<int64_t>(moved.columns.size()), first, length, sum.data()});
-                for (int64_t r = 0; r < length; ++r) scores[(first + r) * stride + label] += static_cast<double>(sum[r]) + moved.total * constant_;
-            }
-        });
-    }
+    void prepare(std::span<const int64_t> rows) override { columns_ = columns(rows); }
+    void prepare(std::span<const int64_t> rows, std::vector<double>& among) override;
+    void add(const std::vector<double>& change, int stride, double* scores) const override;
+    void values(int64_t row, std::span<const int64_t> rows, double* out) override;
 
   protected:
     Workers workers_;
@@ -66,16 +45,12 @@ class TypedColumns : public RowColumns {
   private:
     // The columns that move the scores of one label.
     struct Moved {
+        int label;
         std::vector<const Scalar*> columns;
         std::vector<double> factors;
         double total = 0.0;
-        void add(const Scalar* column, double factor) {
-            if (factor == 0.0) return;
-            columns.push_back(column);
-            factors.push_back(factor);
-            total += factor;
-        }
     };
+    std::vector<Moved> by_label(const std::vector<double>& change, int stride) const;
     // The columns of some rows, without the constant; they stay until the next call.
     virtual std::vector<const Scalar*> columns(std::span<const int64_t> rows) = 0;
 

@@ -82,7 +82,7 @@ void RowBlocks::move_flat_labels(double tolerance, double* scores, Sweep& result
             change[mass.label] -= mass.alpha;
         }
         try {
-            columns_->prepare(std::span(&i, 1), memory_->among);
+            columns_->prepare(std::span(&i, 1));
         } catch (...) {
             // Whoever breaks this off finds scores that belong to α.
             masses_.set(i, before);

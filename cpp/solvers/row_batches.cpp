@@ -56,7 +56,7 @@ void RowBlocks::move_flat(int64_t example, double tolerance, double* scores, Swe
     double step;
     if (!visit_sign(example, scores[example], tolerance, result, step) || step == 0.0) return;
     try {
-        columns_->prepare(std::span(&example, 1), memory_->among);
+        columns_->prepare(std::span(&example, 1));
     } catch (...) {
         // Whoever breaks this off finds scores that belong to α.
         alpha_[example] = before;

@@ -76,12 +76,14 @@ WorkingSets::Sweep WorkingSets::sweep(std::span<const int64_t> order, const Rule
             std::vector<Block*> batch(blocks.begin() + first, blocks.begin() + std::min(first + rule.search_batch, n));
             visit_all(batch, rule, w, workers, result);
         });
+        space_->settle(w, *memory_->scratch);
         return result;
     }
     // One thread: each visit needs the w that the visit before it left. Chunks serve the polling only.
     for_each_chunk((n + visits_per_poll - 1) / visits_per_poll, Workers{1, workers.poll}, [&](int64_t chunk, int) {
         for (int64_t v = chunk * visits_per_poll; v < std::min((chunk + 1) * visits_per_poll, n); ++v) visit_one_of(blocks, v, rule, w, result);
     });
+    space_->settle(w, *memory_->scratch);
     return result;
 }
 
@@ -115,6 +117,7 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
     for_each_chunk((n + batch_size - 1) / batch_size, Workers{1, workers.poll}, [&](int64_t chunk, int) {
         const int64_t begin = chunk * batch_size;
         const auto ids = order.subspan(begin, std::min(batch_size, n - begin));
+        space_->settle(w, *memory_->scratch);
         const PlaneBatch found = oracle.search(ids);
         space_->check(found);
         std::vector<Block*> waiting;
@@ -149,6 +152,7 @@ WorkingSets::Sweep WorkingSets::pass(Oracle& oracle, std::span<const int64_t> or
         }
         visit_all(waiting, rule, w, workers, result);
     });
+    space_->settle(w, *memory_->scratch);
     return result;
 }
 
@@ -167,6 +171,7 @@ void WorkingSets::visit_all(std::vector<Block*>& blocks, const Rule& rule, Movin
     }
     double work = 0.0;
     for (const Block* block : blocks) work += (1.0 + rule.search_work) * static_cast<double>(block->parts.rows.size());
+    space_->settle(w, *memory_->scratch);
     search_all(blocks, w, {work < worth_a_thread ? 1 : workers.n_threads, workers.poll});
     Rule without_search = rule;
     without_search.searches = false;

@@ -82,11 +82,11 @@ void WorkingSets::start(const PlaneBatch& planes, double* w) {
         });
     }
     // Where budgets are smaller than those of the earlier run: all α by one factor, or each block by its own?
-    const auto norm2 = [&] {
+    const auto square = [&] {
         weights(w);
-        return std::inner_product(w, w + space_->n_weights(), w, 0.0);
+        return norm2(w);
     };
-    const double together = best_multiple(norm2()).worth;
+    const double together = best_multiple(square()).worth;
     std::vector<double> uncut;
     bool is_cut = false;
     for (std::vector<Block>& own : blocks_)
@@ -94,7 +94,7 @@ void WorkingSets::start(const PlaneBatch& planes, double* w) {
             uncut.insert(uncut.end(), block.alpha.begin(), block.alpha.end());
             is_cut |= cut_to_budget(block);
         }
-    if (is_cut && best_multiple(norm2()).worth < together) {
+    if (is_cut && best_multiple(square()).worth < together) {
         auto next = uncut.begin();
         for (std::vector<Block>& own : blocks_)
             for (Block& block : own) {
@@ -121,7 +121,7 @@ double WorkingSets::rescale(std::vector<double> budgets, double* w) {
             block.quiet = 0;
         }
     const int64_t n_weights = space_->n_weights();
-    const auto [multiple, worth] = best_multiple(std::inner_product(w, w + n_weights, w, 0.0));
+    const auto [multiple, worth] = best_multiple(norm2(w));
     for (std::vector<Block>& own : blocks_)
         for (Block& block : own) {
             for (double& a : block.alpha) a *= multiple;
@@ -145,6 +145,19 @@ WorkingSets::Multiple WorkingSets::best_multiple(double norm2) const {
     });
     const double best = maxmargin::best_multiple(linear, quadratic, most);
     return {best, best * linear - 0.5 * best * best * quadratic};
+}
+
+double WorkingSets::norm2(const double* w) const {
+    if (space_->has_vectors()) return std::inner_product(w, w + space_->n_weights(), w, 0.0);
+    std::vector<double> products;
+    double sum = 0.0;
+    for_each_block([&](const Block& block) {
+        if (block.n_carriers() == 0) return;
+        products.resize(block.size());
+        space_->dots(block.parts, {w}, *memory_->scratch, products.data());
+        sum += std::inner_product(products.begin(), products.end(), block.alpha.begin(), 0.0);
+    });
+    return sum;
 }
 
 double WorkingSets::linear_part() const {
@@ -172,6 +185,7 @@ void WorkingSets::weights(double* w) {
 
 void WorkingSets::sum(double* w) const {
     std::fill(w, w + space_->n_weights(), 0.0);
+    space_->forget(*memory_->scratch);
     std::vector<const Block*> carriers;
     for_each_block([&](const Block& block) {
         if (block.n_carriers() > 0) carriers.push_back(&block);
@@ -184,6 +198,16 @@ void WorkingSets::sum(double* w) const {
         if (b + 2 < n) space_->fetch_rows(carriers[b + 2]->parts);
         space_->add(carriers[b]->parts, carriers[b]->alpha.data(), {w}, *memory_->scratch);
     }
+    space_->settle({w}, *memory_->scratch);
+}
+
+void WorkingSets::coefficients(double* out) const {
+    std::fill(out, out + space_->n_weights(), 0.0);
+    for_each_block([&](const Block& block) {
+        heartbeat();
+        for (size_t p = 0; p < block.size(); ++p)
+            if (block.alpha[p] > 0.0) space_->add(block.example, block.code(p), block.entries[p].loss, block.alpha[p], out, *memory_->scratch);
+    });
 }
 
 std::vector<double> WorkingSets::slacks(std::span<const int64_t> ids, const double* w) const {

@@ -91,6 +91,8 @@ class WorkingSets {
     double linear_part() const;
     // w = Σ α ψ recomputed from the planes and α, without μ.
     void sum(double* w) const;
+    // Σ α ψ as a vector of the planes' parts, whether or not w is one: where it holds scores, the coefficients that they come of.
+    void coefficients(double* out) const;
     // The same with μ: negative parts of the non-negative weights cut off. Steps go on from these sums, whatever rounding has
     // left in those that they moved.
     void weights(double* w);
@@ -161,6 +163,8 @@ class WorkingSets {
         double factor, worth;  // of α, and D there
     };
     Multiple best_multiple(double norm2) const;
+    // ‖w‖² of the w of α.
+    double norm2(const double* w) const;
     // Returns whether α was beyond it.
     bool cut_to_budget(Block& block) const;
     template <class Use>

@@ -44,7 +44,6 @@ class LinearModel(ABC):
     """
 
     cheap_oracle = True
-    has_rows = True  # whether an example is one row with one label
     abilities: frozenset[str] = frozenset({"max_oracle", "slack_oracle", "m_best", "vectors", "blocks"})
 
     def __init__(
@@ -63,9 +62,8 @@ class LinearModel(ABC):
         """Return what the model can do with this kernel."""
         if not isinstance(kernel, Kernel):
             return cls.abilities
-        # Where an example is one row, columns of the kernel matrix take the place of vectors.
-        lacks = {"vectors"} if cls.has_rows else {"vectors", "blocks"}
-        return (cls.abilities | {"kernel"}) - lacks
+        # Columns of the kernel matrix take the place of vectors.
+        return (cls.abilities | {"kernel"}) - {"vectors"}
 
     @abstractmethod
     def bind(

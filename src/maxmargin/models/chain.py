@@ -55,7 +55,6 @@ class Chain(PlaceModel):
     """
 
     cheap_oracle = False
-    has_rows = False
 
     def __init__(
         self,

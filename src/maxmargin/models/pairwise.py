@@ -78,7 +78,6 @@ class Pairwise(PlaceModel):
     """
 
     cheap_oracle = False
-    has_rows = False
     abilities: frozenset[str] = frozenset({"max_oracle", "m_best", "vectors", "blocks"})
 
     def __init__(

@@ -375,6 +375,15 @@ class Problem(ABC):
         """Return the dual of all examples where each is one row with one label and no weight is bounded; else None."""
         return None
 
+    def block_space(self) -> _core.PlaneSpace:
+        """Return the space in which blocks of planes move w."""
+        return self.space
+
+    def sum_planes(self, sets: _core.WorkingSets, weights: DenseWeights) -> None:
+        """Make w the sum of all planes of working sets in :meth:`block_space`."""
+        sets.weights(weights.exact)
+        weights.touch()
+
     def sum_rows(self, blocks: _core.RowBlocks, weights: DenseWeights, *, afresh: bool = False) -> None:
         """Make w the sum of all planes of :meth:`row_blocks`; ``afresh`` where it did not move with them."""
         blocks.weights(weights.exact)

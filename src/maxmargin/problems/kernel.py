@@ -97,10 +97,34 @@ class KernelProblem(KernelScores, LinearProblem):
         """Return the dual of all examples where each is one row with one label, moved by columns of the kernel matrix."""
         if not self.space.has_row_labels:
             return None
-        if self.kernel.name not in _ALWAYS_DEFINITE:
-            self._check_definite()
+        self._refuse_indefinite()
         self._n_sums = 0
-        return _core.RowBlocks(self.space, C * self.weight_of_examples, squared, self._columns())
+        return _core.RowBlocks(self.space, C * self.weight_of_examples, squared, self._columns(self.n_jobs))
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether the values are those of a function or a matrix, and block-dual keeps all of them."""
+        return not self.kernel.is_native and self.kept_columns == 1.0
+
+    @property
+    def decoding_work(self) -> float:
+        """What decoding takes beside moving a row, which moves the scores of all rows."""
+        return super().decoding_work / max(self.n_kernel_rows, 1)
+
+    def block_space(self) -> _core.PlaneSpace:
+        """Return the space in which planes of examples of many rows move the scores of all rows."""
+        self._refuse_indefinite()
+        # One thread: planes move few columns at a time.
+        return _core.KernelSpace(self.space, self._columns(1))
+
+    def sum_planes(self, sets: _core.WorkingSets, weights: DenseWeights) -> None:
+        """Make the coefficients the sum of all planes, and the scores those that they give."""
+        assert isinstance(weights, ExpansionWeights)
+        coef, scores = np.zeros_like(weights.coef), np.zeros_like(weights.exact)
+        sets.weights(scores)
+        sets.coefficients(coef)
+        weights.coef[:], weights.exact[:] = coef, scores
+        weights.touch()
 
     def feature_rank(self) -> int | None:
         """Return about how many features have the products of the rows: by a sample of them, all rows if they need as many."""
@@ -132,16 +156,17 @@ class KernelProblem(KernelScores, LinearProblem):
             )
         return self._with_features
 
-    def _check_definite(self) -> None:
+    def _refuse_indefinite(self) -> None:
         """Refuse a kernel that is not positive semi-definite on a sample: blocks would be solved without a sign of it."""
-        self.check_square(float(np.linalg.eigvalsh(checked_values(self.sample_matrix()))[0]), 1.0)
+        if self.kernel.name not in _ALWAYS_DEFINITE:
+            self.check_square(float(np.linalg.eigvalsh(checked_values(self.sample_matrix()))[0]), 1.0)
 
-    def _columns(self) -> _core.RowColumns:
+    def _columns(self, n_threads: int) -> _core.RowColumns:
         """Return the columns of the kernel matrix: computed as they are asked for by the core, else all of them."""
         constant = self.kernel.constant
         if self.kernel.is_native:
             diagonal = self.kernel.diagonal(self._X)
-            return _core.kernel_columns(self._whole_product().core, diagonal, constant, self.n_jobs)
+            return _core.kernel_columns(self._whole_product().core, diagonal, constant, n_threads)
         product = self.product
         assert isinstance(product, PythonProduct)
         if not product.can_be_stored(1e6 * self.kernel.cache):
@@ -153,7 +178,7 @@ class KernelProblem(KernelScores, LinearProblem):
         stored = product.store()
         self._check_pairs(stored)
         self._check_whole(stored)
-        return _core.stored_columns(stored, constant, self.n_jobs)
+        return _core.stored_columns(stored, constant, n_threads)
 
     def _check_pairs(self, stored: NDArray[Any]) -> None:
         """Refuse values k(x, z)² > k(x, x) k(z, z): no features of two rows have such products."""

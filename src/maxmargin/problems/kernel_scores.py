@@ -180,11 +180,6 @@ class KernelScores(Problem):
         return self._sample_seconds / max(self.sample_matrix().size, 1)
 
     @property
-    def keeps_values(self) -> bool:
-        """Whether the values are those of a function or a matrix, and block-dual, for single rows, keeps all of them."""
-        return self.has_row_labels and not self.kernel.is_native and self.kept_columns == 1.0
-
-    @property
     def has_signs(self) -> bool:
         """Whether an output is one of two signs."""
         return self.stride == 1

@@ -162,7 +162,7 @@ def settle_solver(
 
 _NO_VECTORS = (
     "solver '{name}' needs features as vectors, which this kernel does not have; with it there is {able} for this loss. "
-    "('block-dual' takes kernels of rows with one label.) With kernel_approximation='low-rank', or LowRank in a "
+    "('block-dual' takes the kernels of built-in models.) With kernel_approximation='low-rank', or LowRank in a "
     "model, all solvers run, and as many components as rows make it exact; a precomputed kernel cannot be approximated."
 )
 _DESCRIPTIONS = {

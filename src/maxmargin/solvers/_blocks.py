@@ -59,7 +59,7 @@ class Blocks:
         self.weights: DenseWeights = problem.zero_weights()
         self.squared = task.loss == "squared_hinge"
         self.sets = _core.WorkingSets(
-            problem.space, task.C * self.sample_weight, self.squared, problem.nonnegative, by_components
+            problem.block_space(), task.C * self.sample_weight, self.squared, problem.nonnegative, by_components
         )
         self.watch = Stopwatch(*self.watched)
         self.task = task
@@ -155,7 +155,7 @@ class Blocks:
     def start_from(self, planes: _core.PlaneBatch) -> None:
         """Take over the planes of an earlier run with their α, at whatever C."""
         self.sets.start(planes, self.weights.exact)
-        self.weights.touch()
+        self._sum_afresh()
 
     def _rounded(self, precise: bool) -> Any:
         return self.task.problem.rounded(self.weights, precise=precise)
@@ -167,8 +167,7 @@ class Blocks:
             self._sum_afresh()
 
     def _sum_afresh(self) -> None:
-        self.sets.weights(self.weights.exact)
-        self.weights.touch()
+        self.task.problem.sum_planes(self.sets, self.weights)
         self._has_moved = False
 
 

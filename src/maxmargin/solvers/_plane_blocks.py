@@ -127,6 +127,7 @@ class PlaneBlocks(Blocks):
         self.total_budget = task.C_total
         self._last_dual = self.sets.rescale(task.C * self.sample_weight, self.weights.exact)
         self.weights.touch()
+        self._has_moved = True
         self._sigma = 0.0
         self._go_on_by_sweeps()
         self._needs_many_sweeps = False
@@ -163,7 +164,7 @@ class PlaneBlocks(Blocks):
         mean, are_slow, expected = None, False, np.inf
         for _ in range(_MOST_BLIND):
             before = forecast.last
-            mean = Mean() if before < np.inf and forecast.comes_near(reachable) else None
+            mean = self._new_mean() if before < np.inf and forecast.comes_near(reachable) else None
             are_slow = self._pass_without_bounds(mean)
             now = forecast.after_passes.ratio * self._swept_share
             forecast.expect(now)
@@ -316,9 +317,13 @@ class PlaneBlocks(Blocks):
         Where sweeps are slow, blocks that pull at the same weights push these back and forth around the optimum: the mean over
         the sweeps is closer to it. It takes time and is needed but once, for the primal that ends training.
         """
-        mean = Mean() if self.is_near_end else None
+        mean = self._new_mean() if self.is_near_end else None
         are_slow = self._sweep_while_it_pays(mean, precise=precise)
         self._show(mean if are_slow else None)
+
+    def _new_mean(self) -> Mean | None:
+        """Return a mean over the sweeps to come; none of scores, which say nothing of the coefficients that give them."""
+        return Mean() if self._problem.has_vectors else None
 
     def _show(self, mean: Mean | None) -> None:
         """Sum w anew, and show it, or the mean."""

@@ -23,10 +23,11 @@ _SLOW_SEARCH = 1e-2
 _MOST_BYTES = 4e9
 _BYTES_PER_TERM = 48
 _KEPT_PLANES = 10
-# With an exact kernel block-dual comes back to columns of the matrix: it is the choice where this share of them can be kept.
+# With an exact kernel block-dual comes back to columns of the matrix: it is the choice where this share of them can be kept, or,
+# where examples are of many rows, whose planes move few columns at a time but do so in every sweep, all of them.
 _SHARE_OF_COLUMNS = 0.25
-# Else it is where the core computes columns and cuts would not leave most values out: the mean of k(x, z) over that of k(x, x) is
-# above this, of two classes and of more,
+# For single rows it also is where the core computes columns and cuts would not leave most values out: the mean of k(x, z) over
+# that of k(x, x) is above this, of two classes and of more,
 _SMALL_VALUES, _TINY_VALUES = 0.02, 0.002
 # or cuts would be many: C times k(x, x) is above this.
 _LARGE = 25.0
@@ -198,7 +199,7 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
     """Return block-dual where the columns of the kernel matrix that it comes back to fit in memory, else cuts, which need few."""
     share = problem.kept_columns
     if loss == "hinge" and not choice.options:
-        if share < _SHARE_OF_COLUMNS and not _are_columns_cheap(problem, C):
+        if share < _columns_wanted(problem, C):
             reason = f"{share:.0%} of the columns of the kernel matrix fit in kernel_cache; cuts ask for fewer of them"
             return _with_defaults(Choice("one-slack", reason, {}))
         if C * problem.largest_square > _LARGEST:
@@ -209,9 +210,13 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
     return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
 
 
-def _are_columns_cheap(problem: Problem, C: float) -> bool:
+def _columns_wanted(problem: Problem, C: float) -> float:
+    """Return the share of the columns that block-dual should be able to keep."""
+    if not problem.has_row_labels:
+        return 1.0
     small = _SMALL_VALUES if problem.has_signs else _TINY_VALUES
-    return problem.computes_values and (problem.mean_value > small or C * problem.largest_square > _LARGE)
+    is_cheap = problem.computes_values and (problem.mean_value > small or C * problem.largest_square > _LARGE)
+    return 0.0 if is_cheap else _SHARE_OF_COLUMNS
 
 
 def _with_defaults(choice: Choice) -> Choice:

@@ -26,6 +26,10 @@ Where outputs that differ from the truth in separate places combine (chains, und
 example has one block for each such stretch instead of one for all, and a visit searches its stretch anew, because the rows
 are scored anyway (later sweeps do so while most visits find a plane): few passes are then enough to find all planes that matter.
 
+With an exact kernel w holds the scores of all rows, which planes move by columns of the kernel matrix: see
+cpp/planes/kernel_space.hpp. Scores say nothing of the coefficients that they come of: these are summed when w is shown, and means
+of w are not taken.
+
 Where an example is one row with one label a visit sees all its planes, none are stored, and there is nothing for an oracle to
 find: see _row_blocks.py.
 
