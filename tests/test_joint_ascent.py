@@ -270,11 +270,16 @@ def test_time_that_runs_out_in_conjugate_gradients_does_not_call_for_the_matrix(
 
 
 def test_planes_beyond_memory_are_not_moved_together():
-    problem = SimpleNamespace(has_vectors=True, n_weights=100)
+    problem = SimpleNamespace(has_vectors=True, n_joint_weights=100)
     assert JointAscent.can_help(problem, 10_000_000)
     assert not JointAscent.can_help(problem, 10_000_001)
-    assert not JointAscent.can_help(SimpleNamespace(has_vectors=True, n_weights=65537))
-    assert not JointAscent.can_help(SimpleNamespace(has_vectors=False, n_weights=10))
+    assert not JointAscent.can_help(SimpleNamespace(has_vectors=True, n_joint_weights=65537))
+
+
+def test_features_of_a_kernel_have_fewer_weights_where_they_help():
+    assert JointAscent.can_help(SimpleNamespace(has_vectors=False, n_joint_weights=2000))
+    assert not JointAscent.can_help(SimpleNamespace(has_vectors=False, n_joint_weights=2001))
+    assert not JointAscent.can_help(SimpleNamespace(has_vectors=False, n_joint_weights=np.inf))
 
 
 # ------------------------------------------------------------------------------------------------ kernels

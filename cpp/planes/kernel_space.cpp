@@ -13,7 +13,7 @@ constexpr size_t most_put_off = 128;
 }  // namespace
 
 struct KernelSpace::PutOff final : LinearSpace::Scratch {
-    std::vector<int64_t> moved_rows;
+    std::vector<int64_t> moved_rows, different_rows;
     std::vector<size_t> starts{0};  // of the changes of each, by label
     std::vector<LabelSum> changes;
     std::vector<double> by_row;
@@ -61,7 +61,7 @@ void KernelSpace::add_rows(const PlaneParts& planes, Scratch& memory, MovingWeig
     auto& put_off = static_cast<PutOff&>(memory);
     for (size_t slot = 0; slot < planes.rows.size(); ++slot) {
         const std::span<const Scratch::LabelSum> sums = memory.sums_of(slot);
-        if (sums.empty()) continue;
+        if (std::all_of(sums.begin(), sums.end(), [](const Scratch::LabelSum& sum) { return sum.coefficient == 0.0; })) continue;
         put_off.moved_rows.push_back(planes.rows[slot]);
         put_off.changes.insert(put_off.changes.end(), sums.begin(), sums.end());
         put_off.starts.push_back(put_off.changes.size());
@@ -73,10 +73,15 @@ void KernelSpace::settle(MovingWeights w, PlaneScratch& scratch) const {
     auto& memory = static_cast<PutOff&>(scratch);
     if (memory.moved_rows.empty()) return;
     const auto width = static_cast<size_t>(stride());
+    std::vector<int64_t>& rows = memory.different_rows;
+    rows.clear();
     memory.by_row.assign(memory.moved_rows.size() * width, 0.0);
-    for (size_t k = 0; k < memory.moved_rows.size(); ++k)
-        for (const Scratch::LabelSum& change : memory.changes_of(k)) memory.by_row[k * width + change.label] = change.coefficient;
-    columns_->prepare(memory.moved_rows);
+    for (size_t k = 0; k < memory.moved_rows.size(); ++k) {
+        const auto place = static_cast<size_t>(std::find(rows.begin(), rows.end(), memory.moved_rows[k]) - rows.begin());
+        if (place == rows.size()) rows.push_back(memory.moved_rows[k]);
+        for (const Scratch::LabelSum& change : memory.changes_of(k)) memory.by_row[place * width + change.label] += change.coefficient;
+    }
+    columns_->prepare(rows);
     columns_->add(memory.by_row, stride(), w.exact);
     memory.clear();
 }

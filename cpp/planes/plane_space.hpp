@@ -76,7 +76,8 @@ class PlaneSpace {
     virtual int64_t n_examples() const = 0;
     virtual int64_t n_weights() const = 0;
     virtual std::unique_ptr<PlaneScratch> scratch() const = 0;
-    // Whether w is a vector of the feature space. Where it is not it holds scores: what is read of it are products with planes.
+    // Whether w is a vector of the feature space. Where it is not it holds scores, what is read of it are products with planes, and
+    // moving it by planes is not adding them up: that gives the coefficients that scores come of.
     virtual bool has_vectors() const { return true; }
 
     // Throws std::invalid_argument if a plane cannot be one of this space: those that a caller kept may belong to another
@@ -102,7 +103,7 @@ class PlaneSpace {
     // out[k] = w·ψ_k for planes of one example.
     void dots(int32_t example, std::span<const Code> codes, std::span<const double> losses, WeightsView w,
               PlaneScratch& scratch, double* out) const;
-    // w += a ψ
+    // w += a ψ, a vector whether or not the space has_vectors
     void add(int32_t example, Code code, double loss, double a, double* w, PlaneScratch& scratch) const;
     // Whether every ψ is a vector of integers whose sums over the examples, one plane of each, fit in 32 bits.
     virtual bool has_counts() const { return false; }

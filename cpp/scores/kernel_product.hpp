@@ -47,6 +47,8 @@ class KernelProduct {
     void add(const PointCoefficients& coefficients, int stride, double* out, const Workers& workers);
     // The columns of different points, for all rows; they stay until the next call.
     std::vector<const Scalar*> columns(std::span<const int64_t> points, const Workers& workers);
+    // The column of a point if it was kept, else null; it stays until columns are asked for.
+    const Scalar* kept_column(int64_t point) { return cache_.find(point); }
     // out[row − first][k] = K(row, point k), for rows first … end − 1.
     void matrix(std::span<const int64_t> points, int64_t first, int64_t end, Scalar* out, const Workers& workers);
 

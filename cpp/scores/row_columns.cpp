@@ -8,8 +8,9 @@
 namespace maxmargin {
 
 namespace {
-// Scores of so many rows are moved at a time, all labels.
-constexpr int64_t chunk_rows = 512;
+// Scores of so many rows are moved at a time, all labels; sums of one label lie so far from those of the next that they do not share
+// a place in a core's memory.
+constexpr int64_t chunk_rows = 512, chunk_room = chunk_rows + 16;
 }  // namespace
 
 template <class Scalar, class Sum>
@@ -23,8 +24,10 @@ void TypedColumns<Scalar, Sum>::prepare(std::span<const int64_t> rows, std::vect
 
 template <class Scalar, class Sum>
 void TypedColumns<Scalar, Sum>::values(int64_t row, std::span<const int64_t> rows, double* out) {
-    const Scalar* column = columns({&row, 1}).front();
-    for (size_t k = 0; k < rows.size(); ++k) out[k] = rows[k] == row ? diagonal_[row] : static_cast<double>(column[rows[k]]) + constant_;
+    const Scalar* column = column_at_hand(row);
+    if (!column) write_values(row, rows, values_);
+    for (size_t k = 0; k < rows.size(); ++k)
+        out[k] = rows[k] == row ? diagonal_[row] : static_cast<double>(column ? column[rows[k]] : values_[k]) + constant_;
 }
 
 template <class Scalar, class Sum>
@@ -54,16 +57,16 @@ void TypedColumns<Scalar, Sum>::add(const std::vector<double>& change, int strid
     for_each_chunk((n + chunk_rows - 1) / chunk_rows, {workers_.n_threads, {}}, [&](int64_t chunk, int thread) {
         const int64_t first = chunk * chunk_rows, length = std::min(chunk_rows, n - first);
         std::vector<Sum>& sums = memories[thread];
-        sums.assign(all.size() * chunk_rows, Sum{0});
+        sums.assign(all.size() * chunk_room, Sum{0});
         for (size_t k = 0; k < all.size(); ++k) {
             const Moved& moved = all[k];
             add_columns(ColumnSum<Scalar, Sum>{moved.columns.data(), moved.factors.data(), static_cast<int64_t>(moved.columns.size()), first, length,
-                                               sums.data() + k * chunk_rows});
+                                               sums.data() + k * chunk_room});
         }
         for (int64_t r = 0; r < length; ++r) {
             double* const of_row = scores + (first + r) * stride;
             const Sum* const sum = sums.data() + r;
-            for (size_t k = 0; k < all.size(); ++k) of_row[all[k].label] += static_cast<double>(sum[k * chunk_rows]) + all[k].total * constant_;
+            for (size_t k = 0; k < all.size(); ++k) of_row[all[k].label] += static_cast<double>(sum[k * chunk_room]) + all[k].total * constant_;
         }
     });
 }

@@ -22,7 +22,7 @@ class RowColumns {
     virtual void prepare(std::span<const int64_t> rows, std::vector<double>& among) = 0;
     // scores[r * stride + label] += Σ_p change[p * stride + label] k(r, row p laid ready) for all rows r.
     virtual void add(const std::vector<double>& change, int stride, double* scores) const = 0;
-    // out[k] = k(row, rows[k])
+    // out[k] = k(row, rows[k]): these values alone are computed, unless the column of the row is there.
     virtual void values(int64_t row, std::span<const int64_t> rows, double* out) = 0;
 };
 
@@ -53,10 +53,14 @@ class TypedColumns : public RowColumns {
     std::vector<Moved> by_label(const std::vector<double>& change, int stride) const;
     // The columns of some rows, without the constant; they stay until the next call.
     virtual std::vector<const Scalar*> columns(std::span<const int64_t> rows) = 0;
+    // The column of a row if no value has to be computed for it, else null; and k(row, rows[k]), where it is null.
+    virtual const Scalar* column_at_hand(int64_t row) = 0;
+    virtual void write_values(int64_t row, std::span<const int64_t> rows, std::vector<Scalar>& out) = 0;
 
     std::vector<double> diagonal_;
     double constant_;
     std::vector<const Scalar*> columns_;
+    std::vector<Scalar> values_;
 };
 
 // Columns of a kernel that is computed. The product outlives them.
@@ -68,6 +72,11 @@ class KernelColumns final : public TypedColumns<Scalar, Scalar> {
 
   private:
     std::vector<const Scalar*> columns(std::span<const int64_t> rows) override { return product_.columns(rows, this->workers_); }
+    const Scalar* column_at_hand(int64_t row) override { return product_.kept_column(row); }
+    void write_values(int64_t row, std::span<const int64_t> rows, std::vector<Scalar>& out) override {
+        out.resize(rows.size());
+        product_.matrix(rows, row, row + 1, out.data(), {1, this->workers_.poll});
+    }
 
     KernelProduct<Scalar>& product_;
 };
@@ -90,6 +99,8 @@ class StoredColumns final : public TypedColumns<Scalar, double> {
         for (const int64_t row : rows) found.push_back(matrix_ + row * n_rows_);
         return found;
     }
+    const Scalar* column_at_hand(int64_t row) override { return matrix_ + row * n_rows_; }
+    void write_values(int64_t /*row*/, std::span<const int64_t> /*rows*/, std::vector<Scalar>& /*out*/) override {}
 
     const Scalar* matrix_;
     int64_t n_rows_;

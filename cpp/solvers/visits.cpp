@@ -37,19 +37,6 @@ double block_gap(const std::vector<double>& values, std::span<const double> alph
     return C * most * most - total * (total / (4.0 * C)) - paid;
 }
 
-// Within a pass or a sweep the scratch knows of all that happens to w, before and after it does not.
-class KnownWeights {
-  public:
-    KnownWeights(const PlaneSpace& space, PlaneScratch& scratch) : space_(space), scratch_(scratch) { space_.forget(scratch_); }
-    ~KnownWeights() { space_.forget(scratch_); }
-    KnownWeights(const KnownWeights&) = delete;
-    KnownWeights& operator=(const KnownWeights&) = delete;
-
-  private:
-    const PlaneSpace& space_;
-    PlaneScratch& scratch_;
-};
-
 // Examples are listed once however many blocks they have.
 void note(std::vector<int64_t>& examples, int64_t example) {
     if (examples.empty() || examples.back() != example) examples.push_back(example);
@@ -250,7 +237,7 @@ void WorkingSets::visit(Block& block, const Candidate* candidate, const Rule& ru
     try {
         result.steps += solve(block, rule);
     } catch (...) {
-        block.alpha.assign(memory.before.begin(), memory.before.end());  // an interrupted block must not leave α and w apart
+        block.alpha.assign(memory.before.begin(), memory.before.end());  // what is not moved yet keeps its α
         throw;
     }
     if (rule.relaxation > 1.0) unbend(block, rule);

@@ -185,7 +185,7 @@ void WorkingSets::weights(double* w) {
 
 void WorkingSets::sum(double* w) const {
     std::fill(w, w + space_->n_weights(), 0.0);
-    space_->forget(*memory_->scratch);
+    const KnownWeights known(*space_, *memory_->scratch);
     std::vector<const Block*> carriers;
     for_each_block([&](const Block& block) {
         if (block.n_carriers() > 0) carriers.push_back(&block);
@@ -228,7 +228,7 @@ std::vector<double> WorkingSets::slacks(std::span<const int64_t> ids, const doub
 }
 
 std::vector<int64_t> WorkingSets::exceeding(std::span<const int64_t> ids, std::span<const double> values, const double* w) const {
-    const double norm = std::sqrt(std::inner_product(w, w + space_->n_weights(), w, 0.0));
+    const double norm = std::sqrt(norm2(w));
     std::vector<int64_t> out;
     for (size_t k = 0; k < ids.size(); ++k) {
         heartbeat();

@@ -73,7 +73,7 @@ class WorkingSets {
         double work = 0.0;              // what was read, in rows of features
         std::vector<int64_t> moved;  // the examples that were not solved yet
     };
-    // Visits the listed examples in turn, at their planes alone.
+    // Visits the listed examples in turn, at their planes alone. One that is broken off leaves a w that has to be summed anew.
     Sweep sweep(std::span<const int64_t> order, const Rule& rule, MovingWeights w, const Workers& workers);
     // The same with a plane of the oracle for each, asked for batch_size examples at a time at the w that the batch begins with.
     Sweep pass(Oracle& oracle, std::span<const int64_t> order, int64_t batch_size, const Rule& rule, MovingWeights w, const Workers& workers);

@@ -23,4 +23,17 @@ struct WorkingSets::Memory {
     std::vector<std::unique_ptr<PlaneScratch>> scratches;  // of these threads
 };
 
+// While it lives the scratch knows of all that happens to w; before and after it does not, and nothing is put off.
+class KnownWeights {
+  public:
+    KnownWeights(const PlaneSpace& space, PlaneScratch& scratch) : space_(space), scratch_(scratch) { space_.forget(scratch_); }
+    ~KnownWeights() { space_.forget(scratch_); }
+    KnownWeights(const KnownWeights&) = delete;
+    KnownWeights& operator=(const KnownWeights&) = delete;
+
+  private:
+    const PlaneSpace& space_;
+    PlaneScratch& scratch_;
+};
+
 }  // namespace maxmargin

@@ -168,6 +168,11 @@ class Problem(ABC):
         return self._ROWS_PER_SEARCH * self.n_examples
 
     @property
+    def n_joint_weights(self) -> float:
+        """How many weights there are where all planes are moved together, by their vectors; infinity where they have none."""
+        return self.n_weights if self.has_vectors else np.inf
+
+    @property
     def row_length(self) -> float:
         """How many numbers are multiplied when a row of features is read."""
         return float(max(self.n_weights, 1))
@@ -396,6 +401,11 @@ class Problem(ABC):
     def with_features(self) -> LinearProblem | None:
         """Return the problem over features whose products are the values of its kernel, up to rounding; None if they are many."""
         return None
+
+    @property
+    def has_few_features(self) -> bool:
+        """Whether a kernel's rows have far fewer features than there are rows."""
+        return False
 
     def begin_anew(self) -> None:
         """Count for another run; an oracle that was caught once stays one that may be wrong."""

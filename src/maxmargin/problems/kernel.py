@@ -58,7 +58,7 @@ class KernelProblem(KernelScores, LinearProblem):
         self._n_sums = 0
         self._structure = structure
         self._rescaling = rescaling
-        self._feature_rank: int | None = None
+        self._rank_of_sample: int | None = None
         self._with_features: LinearProblem | None = None
         self._structure_of = structure_of  # the structure of some examples, where each is one row
         self._set_kernel(kernel, X, n_columns, offsets)
@@ -114,7 +114,7 @@ class KernelProblem(KernelScores, LinearProblem):
     def block_space(self) -> _core.PlaneSpace:
         """Return the space in which planes of examples of many rows move the scores of all rows."""
         self._refuse_indefinite()
-        # One thread: planes move few columns at a time.
+        # One thread: it would take others as long to begin as planes take to move.
         return _core.KernelSpace(self.space, self._columns(1))
 
     def sum_planes(self, sets: _core.WorkingSets, weights: DenseWeights) -> None:
@@ -128,16 +128,30 @@ class KernelProblem(KernelScores, LinearProblem):
 
     def feature_rank(self) -> int | None:
         """Return about how many features have the products of the rows: by a sample of them, all rows if they need as many."""
-        n = self.n_kernel_rows
-        if n > _MOST_FEATURE_ROWS:
+        if self.n_kernel_rows > _MOST_FEATURE_ROWS:
             return None
-        if self._feature_rank is None:
-            rows = sample_of(n, _RANK_ROWS)
+        return self._sampled_rank() if self.has_few_features else self.n_kernel_rows
+
+    @property
+    def n_joint_weights(self) -> float:
+        """How many weights the features have that :meth:`with_features` gives; infinity where it gives none."""
+        rank = self.feature_rank()
+        return np.inf if rank is None else rank * self.stride + self.n_weights - self.n_kernel
+
+    @property
+    def has_few_features(self) -> bool:
+        """Whether the rows have far fewer features than there are rows, by a sample."""
+        n = min(self.n_kernel_rows, _RANK_ROWS)
+        return self._sampled_rank() < _FULL_RANK * n
+
+    def _sampled_rank(self) -> int:
+        if self._rank_of_sample is None:
+            rows = sample_of(self.n_kernel_rows, _RANK_ROWS)
             values = self._values_between(rows, rows)
             # Rows of zeros tell nothing of the others.
-            rank = features_of(values).shape[1] if np.any(np.diagonal(values)) else n
-            self._feature_rank = rank if rank < _FULL_RANK * len(values) else n
-        return self._feature_rank
+            has_values = np.any(np.diagonal(values))
+            self._rank_of_sample = features_of(values).shape[1] if has_values else len(rows)
+        return self._rank_of_sample
 
     def with_features(self) -> LinearProblem | None:
         """Return the problem over a row of features for each row, whose products are the kernel's values up to rounding."""

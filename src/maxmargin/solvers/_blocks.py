@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from maxmargin import _core
 from maxmargin._parameters import is_integer
-from maxmargin.problems.base import FloatArray, IntArray
+from maxmargin.problems.base import FloatArray, IntArray, Problem
 from maxmargin.problems.weights import DenseWeights
 from maxmargin.solvers._joint_ascent import JointAscent
 from maxmargin.solvers._timing import Stopwatch
@@ -58,16 +59,21 @@ class Blocks:
         self.sample_weight = problem.weight_of_examples
         self.weights: DenseWeights = problem.zero_weights()
         self.squared = task.loss == "squared_hinge"
-        self.sets = _core.WorkingSets(
-            problem.block_space(), task.C * self.sample_weight, self.squared, problem.nonnegative, by_components
-        )
         self.watch = Stopwatch(*self.watched)
         self.task = task
+        self._by_components = by_components
+        self._space = problem.block_space()
+        self.sets = self._empty_sets()
         self.total_budget = task.C_total
         self._has_moved = False
         self._sigma, self._n_joint_steps = 0.0, 0  # of steps of all planes together
         self._ids = problem.searched_ids
         self._last_found: FloatArray = np.zeros(problem.n_examples)  # H_i when example i was searched last
+
+    def _empty_sets(self) -> _core.WorkingSets:
+        task = self.task
+        budgets = task.C * self.sample_weight
+        return _core.WorkingSets(self._space, budgets, self.squared, task.problem.nonnegative, self._by_components)
 
     def visit(self, rule: _core.Rule, *, batch_size: int, precise: bool) -> _core.Sweep:
         """Ask the oracle for every example, in random order, and move the example's block by the rule."""
@@ -132,7 +138,13 @@ class Blocks:
         return self.sets.linear_part() - 0.5 * self.weights.norm2()
 
     def ascend_together(self, wanted: float) -> JointAscent:
-        """Move all planes together until no more than ``wanted`` is open over them; return what did, and its best point."""
+        """Move all planes together until no more than ``wanted`` is open over them; return what did, and its best point.
+
+        Where planes have no vectors these are those of features whose products are the kernel's values up to rounding.
+        """
+        features = self.task.problem.with_features()
+        if features is not None:
+            return self._ascend_by_features(features, wanted)
         self._sum_afresh()
         dual = self.dual(afresh=False)
         joint = JointAscent(self.task, self.sets.together(), self.weights.exact, dual, self._sigma)
@@ -140,6 +152,17 @@ class Blocks:
         self._n_joint_steps += joint.read()[0]
         self._sigma = joint.sigma
         self._sum_afresh()
+        return joint
+
+    def _ascend_by_features(self, features: Problem, wanted: float) -> JointAscent:
+        twin = Blocks(replace(self.task, problem=features), by_components=self._by_components)
+        twin._sigma = self._sigma
+        twin.start_from(self.sets.planes())
+        joint = twin.ascend_together(wanted)
+        self._sigma = twin._sigma
+        self._n_joint_steps += twin.read_joint_steps()
+        self.sets = self._empty_sets()
+        self.start_from(twin.sets.planes())
         return joint
 
     def read_joint_steps(self) -> int:

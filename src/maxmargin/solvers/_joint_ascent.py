@@ -130,7 +130,9 @@ class JointAscent:
     @staticmethod
     def can_help(problem: Problem, n_planes: int = 0) -> bool:
         """Return whether there are few weights, and no more planes than memory is for."""
-        return problem.has_vectors and problem.n_weights <= _FEW_WEIGHTS and n_planes <= _MOST_PLANES
+        # Features of a kernel are dense: plain conjugate gradients take long, and more weights than that have no other way.
+        most = _FEW_WEIGHTS if problem.has_vectors else _DIRECT
+        return problem.n_joint_weights <= most and n_planes <= _MOST_PLANES
 
     @staticmethod
     def work(

@@ -59,6 +59,9 @@ _JOINT_SHARE, _FEW_WEIGHTS, _CLOSER_SHARE, _NO_GAIN = 0.6, 256, 0.1, 0.01
 _ROWS_PER_SECOND = 1e7
 # A product with the curvature of all planes takes this share of what their visits do: few planes are free, and nothing is solved.
 _PRODUCT_SHARE = 0.13
+# With a kernel they are moved to a smaller share of the gap, because the point is then that of α itself, by rows of features that
+# are dense: that takes so many times as long.
+_BY_FEATURES = 8.0
 
 
 class Mean:
@@ -82,8 +85,7 @@ class PlaneBlocks(Blocks):
     watched: ClassVar = ("oracle", "visits", "sweeps", "weights", "ascent")
 
     def __init__(self, task: Task, option: dict[str, Any]) -> None:
-        self._by_components = task.loss == "hinge" and task.problem.space.has_components
-        super().__init__(task, by_components=self._by_components)
+        super().__init__(task, by_components=task.loss == "hinge" and task.problem.space.has_components)
         self._problem = task.problem
         self._search_work = task.problem.decoding_work if self._by_components else 0.0
         self._max_planes: int = option["max_planes"]
@@ -376,19 +378,26 @@ class PlaneBlocks(Blocks):
 
     def _joint_work(self, sweep_work: float) -> float:
         """Return what it takes to move all planes together, where visits of all of them take this."""
-        n_touched = int(np.count_nonzero(self.weights.exact))
-        return JointAscent.work(n_touched, self._problem.row_length, self.sets.n_planes, sweep_work, _PRODUCT_SHARE)
+        problem = self._problem
+        if problem.has_vectors:
+            n_touched = float(np.count_nonzero(self.weights.exact))
+            return JointAscent.work(n_touched, problem.row_length, self.sets.n_planes, sweep_work, _PRODUCT_SHARE)
+        n_weights = problem.n_joint_weights
+        return _BY_FEATURES * JointAscent.work(n_weights, n_weights, self.sets.n_planes, sweep_work, _PRODUCT_SHARE)
 
     def _ascend_together(self) -> None:
-        """Move all planes together, and show the point that is best for them."""
-        if self._problem.n_weights <= _FEW_WEIGHTS:
+        """Move all planes together, and show the point that is best for them, or that of α where w is scores."""
+        if self._problem.n_weights <= _FEW_WEIGHTS or not self._problem.has_vectors:
             # A share of a gap that is far larger than the dual would leave α as they are.
             wanted = _CLOSER_SHARE * min(self._gaps[-1], self._last_dual or np.inf)
         else:
             wanted = _JOINT_SHARE * self._gaps[-1]
         joint = self.ascend_together(wanted)
         self._fell_short = joint.gap > wanted
-        self._show_values(joint.w)
+        if self._problem.has_vectors:
+            self._show_values(joint.w)
+        else:
+            self._show(None)
 
     def _visit(
         self, oracle: _core.Oracle, batch_size: int, n_jobs: int, *, precise: bool, searches: bool = True

@@ -31,6 +31,9 @@ _SHARE_OF_COLUMNS = 0.25
 _SMALL_VALUES, _TINY_VALUES = 0.02, 0.002
 # or cuts would be many: C times k(x, x) is above this.
 _LARGE = 25.0
+# Sequences under such a C crawl where few features have the kernel's values as products, unless these have so few weights that
+# planes are moved together in no time.
+_QUICK_WEIGHTS = 256
 # One-slack is the choice for no more examples than this with no more weights than that: cuts are few then, and no time counts.
 _FEW_EXAMPLES, _FEW_WEIGHTS = 200, 64
 # The weights may be more where examples are single rows; with a kernel the examples must be fewer, and graphs, whose searches
@@ -199,6 +202,9 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
     """Return block-dual where the columns of the kernel matrix that it comes back to fit in memory, else cuts, which need few."""
     share = problem.kept_columns
     if loss == "hinge" and not choice.options:
+        if not problem.has_row_labels and _are_cuts_few(problem, C):
+            reason = "few features have the kernel's values as products, and many sequences pull at each: few cuts are enough"
+            return _with_defaults(Choice("one-slack", reason, {}))
         if share < _columns_wanted(problem, C):
             reason = f"{share:.0%} of the columns of the kernel matrix fit in kernel_cache; cuts ask for fewer of them"
             return _with_defaults(Choice("one-slack", reason, {}))
@@ -208,6 +214,12 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
             )
             return _with_defaults(Choice("one-slack", reason, {}))
     return Choice(choice.solver, f"{choice.reason}; {share:.0%} of its columns fit in kernel_cache", choice.options)
+
+
+def _are_cuts_few(problem: Problem, C: float) -> bool:
+    """Return whether sweeps over sequences would crawl under a kernel, and to move all planes together would take long."""
+    crawls = problem.has_few_features and C * problem.largest_square > _LARGE
+    return crawls and problem.n_joint_weights > _QUICK_WEIGHTS
 
 
 def _columns_wanted(problem: Problem, C: float) -> float:
