@@ -193,6 +193,13 @@ def test_planes_are_moved_together_where_few_features_give_the_kernel(loss):
     assert linear.dual <= solution.certificate.primal * (1 + 1e-9)
 
 
+def test_a_kernel_of_zeros_leaves_the_transitions():
+    X, Y = words()
+    found = mm.train(chain(mm.Kernel("linear", 1.0)), [0.0 * x for x in X], Y, 10.0, tol=1e-4, solver="block-dual")
+    cuts = mm.train(chain(mm.Kernel("linear", 1.0)), [0.0 * x for x in X], Y, 10.0, tol=1e-4, solver="one-slack")
+    assert found.certificate.primal == pytest.approx(cuts.certificate.primal, rel=2e-4)
+
+
 def test_auto_takes_cuts_where_sweeps_would_crawl():
     X, Y = words(150)
     for C, expected in ((10.0, "block-dual"), (100.0, "one-slack")):

@@ -136,7 +136,12 @@ class KernelProblem(KernelScores, LinearProblem):
     def n_joint_weights(self) -> float:
         """How many weights the features have that :meth:`with_features` gives; infinity where it gives none."""
         rank = self.feature_rank()
-        return np.inf if rank is None else rank * self.stride + self.n_weights - self.n_kernel
+        # Of rows of zeros there are none.
+        return (
+            np.inf
+            if rank is None or self.largest_square == 0.0
+            else rank * self.stride + self.n_weights - self.n_kernel
+        )
 
     @property
     def has_few_features(self) -> bool:

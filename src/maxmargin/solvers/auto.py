@@ -218,7 +218,8 @@ def _with_kernel(choice: Choice, problem: Problem, loss: str, C: float) -> Choic
 
 def _are_cuts_few(problem: Problem, C: float) -> bool:
     """Return whether sweeps over sequences would crawl under a kernel, and to move all planes together would take long."""
-    crawls = problem.has_few_features and C * problem.largest_square > _LARGE
+    # A function is not asked for values that training does not need.
+    crawls = problem.computes_values and C * problem.largest_square > _LARGE and problem.has_few_features
     return crawls and problem.n_joint_weights > _QUICK_WEIGHTS
 
 
