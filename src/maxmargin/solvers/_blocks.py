@@ -161,8 +161,11 @@ class Blocks:
         joint = twin.ascend_together(wanted)
         self._sigma = twin._sigma
         self._n_joint_steps += twin.read_joint_steps()
-        self.sets = self._empty_sets()
-        self.start_from(twin.sets.planes())
+        sets = self._empty_sets()
+        sets.start(twin.sets.planes(), np.zeros(len(self.weights.exact)))
+        # Not before they have all planes: an interrupt leaves those there were.
+        self.sets = sets
+        self._sum_afresh()
         return joint
 
     def read_joint_steps(self) -> int:
@@ -178,7 +181,9 @@ class Blocks:
     def start_from(self, planes: _core.PlaneBatch) -> None:
         """Take over the planes of an earlier run with their α, at whatever C."""
         self.sets.start(planes, self.weights.exact)
-        self._sum_afresh()
+        self.weights.touch()
+        if not self.task.problem.has_vectors:
+            self._sum_afresh()  # what was written are scores, and of which coefficients is not known
 
     def _rounded(self, precise: bool) -> Any:
         return self.task.problem.rounded(self.weights, precise=precise)

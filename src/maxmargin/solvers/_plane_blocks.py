@@ -55,6 +55,9 @@ _WATCHED, _LEAST_WATCHED = 8, 4
 # That ends when this share of the gap is left open; with no more than so many weights, whose steps take little, the second share.
 # Where it does not get there, and leaves the gap as it was but for the last share, sweeps go on.
 _JOINT_SHARE, _FEW_WEIGHTS, _CLOSER_SHARE, _NO_GAIN = 0.6, 256, 0.1, 0.01
+# With a kernel the point is then that of α, which may leave far more: the share shrinks, down to the least, while more than this
+# of the gap is left from one such move to the next.
+_SLOW_ASCENT, _LEAST_SHARE = 0.5, 1e-8
 # A sweep reads about so many rows, or short planes, in a second.
 _ROWS_PER_SECOND = 1e7
 # A product with the curvature of all planes takes this share of what their visits do: few planes are free, and nothing is solved.
@@ -104,6 +107,7 @@ class PlaneBlocks(Blocks):
         self._shown = self.weights
         self._moves_together = False  # all planes, after each pass
         self._fell_short = False  # of the gap that the last such move was to leave
+        self._joint_share, self._joint_gap = _CLOSER_SHARE, np.inf  # what it was to leave of the gap before it
         self._gaps: deque[float] = deque(maxlen=_WATCHED)
         self._watched_work = 0.0  # since the first of them, or longer
         self._forecast = Forecast()
@@ -244,6 +248,7 @@ class PlaneBlocks(Blocks):
 
     def _go_on_by_sweeps(self) -> None:
         self._moves_together = self._fell_short = False
+        self._joint_share, self._joint_gap = _CLOSER_SHARE, np.inf
         self._gaps.clear()
         self._watched_work = 0.0
 
@@ -387,9 +392,12 @@ class PlaneBlocks(Blocks):
 
     def _ascend_together(self) -> None:
         """Move all planes together, and show the point that is best for them, or that of α where w is scores."""
+        if not self._problem.has_vectors and self._gaps[-1] > _SLOW_ASCENT * self._joint_gap:
+            self._joint_share = max(_CLOSER_SHARE * self._joint_share, _LEAST_SHARE)
+        self._joint_gap = self._gaps[-1]
         if self._problem.n_weights <= _FEW_WEIGHTS or not self._problem.has_vectors:
             # A share of a gap that is far larger than the dual would leave α as they are.
-            wanted = _CLOSER_SHARE * min(self._gaps[-1], self._last_dual or np.inf)
+            wanted = self._joint_share * min(self._gaps[-1], self._last_dual or np.inf)
         else:
             wanted = _JOINT_SHARE * self._gaps[-1]
         joint = self.ascend_together(wanted)

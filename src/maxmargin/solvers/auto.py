@@ -32,7 +32,7 @@ _SMALL_VALUES, _TINY_VALUES = 0.02, 0.002
 # or cuts would be many: C times k(x, x) is above this.
 _LARGE = 25.0
 # Sequences under such a C crawl where few features have the kernel's values as products, unless these have so few weights that
-# planes are moved together in no time.
+# planes are moved together in no time. (Of many rows they are not made, and count as more.)
 _QUICK_WEIGHTS = 256
 # One-slack is the choice for no more examples than this with no more weights than that: cuts are few then, and no time counts.
 _FEW_EXAMPLES, _FEW_WEIGHTS = 200, 64
