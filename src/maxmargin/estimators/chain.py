@@ -229,7 +229,9 @@ class ChainSVM(FittedChain):
     ) -> Training:
         kernel = chosen_kernel(self)
         if getattr(self.kernel, "name", self.kernel) == "precomputed":
-            raise ValueError("kernel='precomputed' has no rows of sequences: give ChainSVM the kernel as a function.")
+            raise ValueError(
+                "ChainSVM takes no kernel='precomputed': a matrix does not tell sequences apart. Give the kernel as a function."
+            )
         self._check_parameters(Chain.abilities_with(kernel))
         data, vocabulary = read_sequences(X)
         classes, codes = encode_labels(flatten_labels(y, data), data)

@@ -338,7 +338,7 @@ class KernelScores(Problem):
         if square < -_NEGATIVE_SHARE * scale:
             raise ValueError(
                 "the kernel is not positive semi-definite on these data: the square of a sum of features came out negative "
-                f"({square:.3g}). Choose other parameters (for 'sigmoid' a smaller gamma or coef0), or another kernel."
+                f"({square:.3g}). Choose other parameters (for 'sigmoid' another gamma and coef0), or another kernel."
             )
 
     def _most_square(self) -> float:

@@ -446,7 +446,7 @@ def _check_bounds(certificate: Certificate, problem: Problem) -> None:
         if not problem.has_vectors:
             raise ValueError(
                 f"{found}: the kernel is not positive semi-definite on these data, or C times its values is too large for double "
-                "precision. Choose other parameters (for 'sigmoid' a smaller gamma or coef0), scale the features or lower C."
+                "precision. Choose other parameters (for 'sigmoid' another gamma and coef0), scale the features or lower C."
             )
         raise ValueError(
             f"{found}: C · ‖features‖² is too large for double precision. Scale the features (StandardScaler, MaxAbsScaler) or "
