@@ -42,7 +42,7 @@ def test_exact_kernels_reach_the_reference(name, kernel, stabilization):
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("name", ["binary", "multiclass"])
+@pytest.mark.parametrize("name", ["binary", "multiclass", "chain"])
 def test_block_dual_moves_rows_by_kernel_columns(name, kernel, loss):
     for seed in range(2):
         case = Case(name, KERNELS[kernel], seed, with_weights=seed == 1)

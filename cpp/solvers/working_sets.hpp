@@ -91,11 +91,11 @@ class WorkingSets {
     double linear_part() const;
     // w = Σ α ψ recomputed from the planes and α, without μ.
     void sum(double* w) const;
-    // Σ α ψ as a vector of the planes' parts, whether or not w is one: where it holds scores, the coefficients that they come of.
-    void coefficients(double* out) const;
     // The same with μ: negative parts of the non-negative weights cut off. Steps go on from these sums, whatever rounding has
     // left in those that they moved.
     void weights(double* w);
+    // Σ α ψ as a vector of the planes' parts, whether or not w is one: where it holds scores, the coefficients that they come of.
+    void coefficients(double* out) const;
 
     // max(0, Δ − w·ψ) over each listed example's planes.
     std::vector<double> slacks(std::span<const int64_t> ids, const double* w) const;
