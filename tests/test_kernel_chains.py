@@ -132,6 +132,29 @@ def test_moves_that_were_put_off_are_written_down(kind):
         assert worth >= gain
 
 
+@pytest.mark.core
+def test_nothing_stays_put_off_after_a_sum_that_was_broken_off():
+    X, Y = words(2500)
+    rows = np.concatenate(X)
+    columns, _product = columns_of("none kept", rows, None)
+    structure = _core.Chain(np.cumsum([0, *map(len, X)]), 5, False, np.concatenate(Y).astype(np.int32), loss_step=1.0)
+    space = _core.LinearSpace(core_features(row_numbers(len(rows))), structure, "margin")
+    sets = _core.WorkingSets(
+        _core.KernelSpace(space, columns), np.full(len(X), 0.7), False, np.zeros(0, np.int64), True
+    )
+    w, order = np.zeros(space.n_weights), np.arange(len(X))
+    sets.visit(_core.LinearOracle(space, w, None, False, 1), order, 4, exact(1e-3), w)
+    expected, n_broken_off = sets.slacks(order, w), 0
+    for milliseconds in range(1, 201, 10):
+        try:
+            with _core.Deadline(milliseconds / 1000):
+                sets.weights(np.zeros_like(w))
+        except _core.OutOfTime:
+            n_broken_off += 1
+        np.testing.assert_array_equal(sets.slacks(order, w), expected)
+    assert n_broken_off > 0
+
+
 @pytest.mark.parametrize(
     "form", ["a function", "precomputed", "no room for columns", "room for some", "threads", "sparse"]
 )
